@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/schedule/combinators.hpp>
+#include <ddl/schedule/shape.hpp>
+
+namespace ddl {
+
+/// A schedule in its plain form: three pure functions that say what an allreduce does.
+template <class Schedule>
+concept textbook = requires(int rank, int size, int k) {
+    { Schedule::chunks(size) } -> std::same_as<int>;
+    { Schedule::rounds(size) } -> std::same_as<int>;
+    { Schedule::round(rank, size, k).size() } -> std::convertible_to<int>;
+    { Schedule::round(rank, size, k)[0] } -> std::convertible_to<transfer>;
+};
+
+/// A schedule that is put together from programs, and may look at how the ranks are grouped.
+template <class Schedule>
+concept composed = requires(const shape& ranks) {
+    { Schedule::allreduce(ranks) } -> program;
+};
+
+/// A schedule for one message size, stateless: `textbook` or `composed`.
+template <class Schedule>
+concept schedule = textbook<Schedule> || composed<Schedule>;
+
+/// The schedule is a reduce-scatter followed by an all-gather.
+///
+/// Of a textbook schedule this is read off its chunks: where each rank can own equally many, the first half of the
+/// rounds leaves rank `r` of `size` with the `r`-th block of `chunks(size) / size` chunks complete.
+template <class Schedule>
+concept has_halves = (textbook<Schedule> && Schedule::chunks(2) % 2 == 0) || requires(const shape& ranks) {
+    { Schedule::reduce_scatter(ranks) } -> program;
+    { Schedule::all_gather(ranks) } -> program;
+};
+
+/// Every rank holds the sum of all contributions to every chunk in the end.
+template <schedule Schedule>
+constexpr auto allreduce_program(const shape& ranks) noexcept {
+    if constexpr (composed<Schedule>)
+        return Schedule::allreduce(ranks);
+    else
+        return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
+}
+
+/// Each rank holds the sum of all contributions to the chunks that it owns.
+template <has_halves Schedule>
+constexpr auto reduce_scatter_program(const shape& ranks) noexcept {
+    if constexpr (requires { Schedule::reduce_scatter(ranks); })
+        return Schedule::reduce_scatter(ranks);
+    else
+        return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size()) / 2};
+}
+
+/// Every rank holds what the owner of each chunk held.
+template <has_halves Schedule>
+constexpr auto all_gather_program(const shape& ranks) noexcept {
+    if constexpr (requires { Schedule::all_gather(ranks); }) {
+        return Schedule::all_gather(ranks);
+    } else {
+        const int half = Schedule::rounds(ranks.size()) / 2;
+        return rounds_of<Schedule>{ranks.size(), half, Schedule::rounds(ranks.size()) - half};
+    }
+}
+
+/// Neighbouring chunks.
+struct chunk_range {
+    int first;
+    int count;
+    friend constexpr bool operator==(const chunk_range&, const chunk_range&) = default;
+};
+
+/// How many ranges of chunks `rank` owns between reduce-scatter and all-gather: one, unless the program says otherwise.
+template <program Program>
+constexpr int owned_ranges(const Program& halves, int rank) noexcept {
+    if constexpr (requires { halves.owned_ranges(rank); })
+        return halves.owned_ranges(rank);
+    else
+        return 1;
+}
+
+/// The `index`-th of these ranges: block `rank` of `size` equal ones, unless the program says otherwise.
+template <program Program>
+constexpr chunk_range owned(const Program& halves, int rank, int index = 0) noexcept {
+    if constexpr (requires { halves.owned_ranges(rank); }) {
+        return halves.owned(rank, index);
+    } else {
+        const int each = halves.chunks() / halves.size();
+        return {rank * each, each};
+    }
+}
+
+/// Rank `r` owns block `r`: what a program must do before its halves can be joined to those of another schedule.
+template <class Program>
+concept owns_in_rank_order = program<Program> && !requires(const Program p) { p.owned_ranges(0); };
+
+/// `Schedule::name` if it has one.
+template <class Schedule>
+constexpr const char* schedule_name() noexcept {
+    if constexpr (requires { Schedule::name; })
+        return Schedule::name;
+    else
+        return "user's schedule";
+}
+
+}  // namespace ddl
