@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/error.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace ddl {
+
+/// Where a rank is in the code, for the errors that a wait may end in.
+struct call_site {
+    const char* operation;
+    int round = -1;
+};
+
+/// What every transport is: a group of ranks, and this process's or thread's place in it. One call at a time.
+template <class Transport>
+concept communicator = requires(Transport& ranks, const call_site& where, double seconds) {
+    { ranks.rank() } -> std::convertible_to<int>;
+    { ranks.size() } -> std::convertible_to<int>;
+    { Transport::name } -> std::convertible_to<const char*>;
+    ranks.begin(where);            // waits for pending nonblocking calls; throws if the communicator is broken
+    ranks.queue();                 // the call_queue that nonblocking calls go through
+    ranks.scratch(std::size_t{});  // bytes that stay until the next call of scratch; peers can map them where peers map at all
+};
+
+/// Ranks that send each other messages.
+///
+/// Messages between two ranks with equal tags arrive in the order in which they were sent. A ticket stands for one message
+/// under way, whose bytes must stay where they are until `test` says so. A receive takes a message of at most its size.
+template <class Transport>
+concept message_transport =
+    communicator<Transport> && requires(Transport& ranks, typename Transport::ticket& ticket, const void* from, void* to,
+                                        std::size_t bytes, int peer, int tag, const call_site& where) {
+        { ranks.send(peer, from, bytes, tag) } -> std::same_as<typename Transport::ticket>;
+        { ranks.receive(peer, to, bytes, tag) } -> std::same_as<typename Transport::ticket>;
+        { ranks.test(ticket) } -> std::same_as<bool>;
+        ranks.cancel(ticket);     // gives up on a message; its bytes are free afterwards if it was a receive
+        { ranks.limit() };        // the timeout of a wait
+        ranks.listen(where);      // throws if a peer has announced a failure
+        ranks.fail(errc::broken, "words");  // announces one to all peers; does not block, does not throw
+    };
+
+/// Ranks that load and store each other's memory, and signal through one counter each.
+///
+/// `advance` releases all that this rank has written and returns the new value of its counter; `await` acquires what a peer
+/// released at that value. Counters are equal on all ranks between calls. A slot is a rank's small record of the current
+/// call, a window its memory for staging; both are mapped by all.
+template <class Transport>
+concept memory_transport = communicator<Transport> && requires(Transport& ranks, int peer, std::uint64_t step, const call_site& where,
+                                                               const void* data, std::size_t bytes) {
+    { ranks.advance() } -> std::same_as<std::uint64_t>;
+    ranks.await(peer, step, where);
+    { ranks.slot(peer) } -> std::same_as<std::byte*>;
+    { ranks.window(peer) } -> std::same_as<std::byte*>;
+    { ranks.window_bytes() } -> std::same_as<std::size_t>;
+    { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;     // 0 if peers cannot map it
+    { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;      // a peer's address, here
+};
+
+}  // namespace ddl

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/error.hpp>
+#include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/concepts.hpp>
+#include <ddl/transport/patience.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace ddl {
+
+/// The memory that all ranks of a group map: one fault record, then a counter, two slots and a window for each rank.
+///
+/// A view on bytes that somebody else owns, zeroed before any rank uses them.
+class rank_memory {
+public:
+    static constexpr std::size_t slot_bytes = 1024;
+
+    rank_memory(std::byte* base, int size, std::size_t window_bytes) noexcept
+        : base_{base}, size_{static_cast<std::size_t>(size)}, window_bytes_{window_bytes} {}
+
+    static constexpr std::size_t bytes(int size, std::size_t window_bytes) noexcept {
+        return page + static_cast<std::size_t>(size) * (line + 2 * slot_bytes) / page * page + 2 * page +
+               static_cast<std::size_t>(size) * window_bytes;
+    }
+
+    /// Rounds completed by a rank, all its calls counted. Written by that rank alone.
+    std::atomic<std::uint64_t>& counter(int rank) const noexcept {
+        return *reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + page + line * static_cast<std::size_t>(rank));
+    }
+    /// Two slots a rank, used in turns: a rank is at most one call ahead of those that still read the other one.
+    std::byte* slot(int rank, std::uint64_t call) const noexcept {
+        return base_ + page + line * size_ + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
+    }
+    std::byte* window(int rank) const noexcept {
+        const std::size_t before = page + size_ * (line + 2 * slot_bytes) / page * page + 2 * page;
+        return base_ + before + window_bytes_ * static_cast<std::size_t>(rank);
+    }
+    std::size_t window_bytes() const noexcept { return window_bytes_; }
+
+    /// The first failure that a rank met. `state` is 0 before, 1 while it is written, 2 when it can be read.
+    struct fault_record {
+        std::atomic<int> state;
+        errc code;
+        char words[400];
+    };
+    fault_record& fault() const noexcept { return *reinterpret_cast<fault_record*>(base_); }
+
+private:
+    static constexpr std::size_t page = 4096;
+    static constexpr std::size_t line = 128;  // two cache lines: neighbours are fetched in pairs
+
+    std::byte* base_;
+    std::size_t size_;
+    std::size_t window_bytes_;
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "ddl: counters in shared memory must be lock-free");
+
+/// What `threads` and `shared_memory` have in common: counters to wait for, and a failure that all ranks learn of.
+///
+/// `Derived` says whether a peer is lost (`bool lost(int)`), and how memory is had and named (`allocate`, `deallocate`,
+/// `address_of`, `mapped`).
+template <class Derived>
+class memory_ranks {
+public:
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return size_; }
+
+    /// Sets how long a wait for a peer may take. Ranks may differ in it.
+    void set_timeout(timeout limit) noexcept { limit_ = limit; }
+    timeout limit() const noexcept { return limit_; }
+
+    void begin(const call_site& where) {
+        queue_->drain();
+        if (memory_.fault().state.load(std::memory_order_acquire) != 0) throw_fault(where, true);
+        ++calls_;
+    }
+    call_queue& queue() noexcept { return *queue_; }
+
+    std::uint64_t advance() noexcept {
+        memory_.counter(rank_).store(++step_, std::memory_order_release);  // met by the acquire in `await`
+        return step_;
+    }
+
+    void await(int peer, std::uint64_t step, const call_site& where) {
+        std::atomic<std::uint64_t>& counter = memory_.counter(peer);
+        if (counter.load(std::memory_order_acquire) >= step) return;
+        patience waiting{limit_};
+        while (counter.load(std::memory_order_acquire) < step)
+            if (waiting.pause()) look_around(peer, step, waiting, where);
+    }
+
+    std::byte* slot(int peer) const noexcept { return memory_.slot(peer, calls_); }
+    std::byte* window(int peer) const noexcept { return memory_.window(peer); }
+    std::size_t window_bytes() const noexcept { return memory_.window_bytes(); }
+
+    std::byte* scratch(std::size_t bytes) {
+        if (bytes > scratch_bytes_) {
+            free_scratch();
+            const std::size_t wanted = bytes + bytes / 2;
+            scratch_ = derived().allocate(wanted);
+            scratch_bytes_ = wanted;
+        }
+        return scratch_;
+    }
+
+    /// Every rank's `value`, in rank order. All ranks call it; blocks.
+    std::vector<std::uint64_t> exchange(std::uint64_t value, const call_site& where) {
+        begin(where);
+        std::memcpy(slot(rank_), &value, sizeof value);
+        const std::uint64_t entered = advance();
+        std::vector<std::uint64_t> values(static_cast<std::size_t>(size_));
+        for (int peer = 0; peer < size_; ++peer) {
+            await(peer, entered, where);
+            std::memcpy(&values[static_cast<std::size_t>(peer)], slot(peer), sizeof value);
+        }
+        return values;
+    }
+
+    /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
+    void fail(errc code, const char* words) noexcept {
+        auto& fault = memory_.fault();
+        int none = 0;
+        if (!fault.state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
+        fault.code = code;
+        std::snprintf(fault.words, sizeof fault.words, "%s", words);
+        fault.state.store(2, std::memory_order_release);
+    }
+
+protected:
+    memory_ranks(rank_memory memory, int rank, int size, timeout limit)
+        : memory_{memory}, rank_{rank}, size_{size}, limit_{limit}, queue_{std::make_unique<call_queue>()} {}
+    memory_ranks(memory_ranks&& from) noexcept
+        : memory_{from.memory_}, rank_{from.rank_}, size_{from.size_}, limit_{from.limit_}, step_{from.step_},
+          calls_{from.calls_}, queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, nullptr)},
+          scratch_bytes_{std::exchange(from.scratch_bytes_, 0)} {}
+
+    /// To be called by the destructor of `Derived`, which still knows how to give memory back.
+    void end() noexcept {
+        queue_.reset();
+        free_scratch();
+    }
+
+    /// The members of each group of `split`, in order of (key, rank): those that chose this rank's color.
+    std::vector<int> members(int color, int key, const call_site& where) {
+        if (color < 0) throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
+        const auto packed = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(color)) << 32) |
+                            (static_cast<std::uint32_t>(key) ^ 0x8000'0000U);  // so that negative keys sort first
+        const std::vector<std::uint64_t> all = exchange(packed, where);
+        std::vector<int> group;
+        for (int peer = 0; peer < size_; ++peer)
+            if (all[static_cast<std::size_t>(peer)] >> 32 == static_cast<std::uint32_t>(color)) group.push_back(peer);
+        for (std::size_t i = 1; i < group.size(); ++i)  // insertion sort: stable, and groups are small
+            for (std::size_t j = i; j > 0 && all[static_cast<std::size_t>(group[j])] < all[static_cast<std::size_t>(group[j - 1])]; --j)
+                std::swap(group[j], group[j - 1]);
+        return group;
+    }
+
+    const rank_memory& memory() const noexcept { return memory_; }
+
+private:
+    Derived& derived() noexcept { return static_cast<Derived&>(*this); }
+
+    void free_scratch() noexcept {
+        if (scratch_ != nullptr) derived().deallocate(scratch_, scratch_bytes_);
+        scratch_ = nullptr;
+        scratch_bytes_ = 0;
+    }
+
+    void look_around(int peer, std::uint64_t step, patience& waiting, const call_site& where) {
+        if (memory_.fault().state.load(std::memory_order_acquire) != 0) throw_fault(where, false);
+        errc code;
+        if (derived().lost(peer)) {
+            // it may have done its part before it ended
+            if (memory_.counter(peer).load(std::memory_order_acquire) >= step) return;
+            code = errc::peer_lost;
+        } else if (waiting.expired()) {
+            code = errc::timeout;
+        } else {
+            return;
+        }
+        error failure = code == errc::peer_lost
+                            ? error(code, where.operation, rank_, where.round, "rank %d has ended; start the job again", peer)
+                            : error(code, where.operation, rank_, where.round,
+                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", peer,
+                                    waiting.limit());
+        fail(code, failure.what());
+        throw failure;
+    }
+
+    [[noreturn]] void throw_fault(const call_site& where, bool on_entry) {
+        auto& fault = memory_.fault();
+        patience writing{timeout{1}};
+        while (fault.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
+        const bool readable = fault.state.load(std::memory_order_acquire) == 2;
+        throw error(on_entry ? errc::broken : readable ? fault.code : errc::peer_lost, where.operation, rank_, where.round,
+                    "%s [%s]", on_entry ? "the communicator is broken since an earlier call" : "a peer gave up",
+                    readable ? fault.words : "it ended before it could say why");
+    }
+
+    rank_memory memory_;
+    int rank_;
+    int size_;
+    timeout limit_;
+    std::uint64_t step_ = 0;
+    std::uint64_t calls_ = 0;
+    std::unique_ptr<call_queue> queue_;
+    std::byte* scratch_ = nullptr;
+    std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace ddl

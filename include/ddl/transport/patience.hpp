@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+
+namespace ddl {
+
+/// How long a rank waits for its peers before it gives up with `errc::timeout`.
+struct timeout {
+    double seconds = 600;
+    constexpr explicit timeout(double limit = 600) noexcept : seconds{limit} {}
+    /// From any `std::chrono` duration.
+    template <class Duration>
+        requires requires { typename Duration::period; }
+    constexpr explicit timeout(const Duration& limit) noexcept
+        : seconds{static_cast<double>(limit.count()) * Duration::period::num / Duration::period::den} {}
+};
+
+/// Seconds on a clock that never jumps.
+inline double now() noexcept {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+/// One wait: first spins, for a peer that is about to arrive; then yields, for a peer that needs this core; then sleeps.
+///
+/// `pause()` is called each time the awaited thing is not there yet. Looking at the clock and at the peers' health costs
+/// more than a spin, so `pause` tells now and then that it is time to.
+class patience {
+public:
+    explicit patience(timeout limit) noexcept : limit_{limit.seconds} {}
+
+    /// Lets some time pass. True if the caller should look for dead peers and ask `expired()`.
+    bool pause() noexcept {
+        ++turns_;
+        if (turns_ < spins) {
+            relax();
+            return false;
+        }
+        if (turns_ < spins + yields) {
+            ::sched_yield();
+            return turns_ % 64 == 0;
+        }
+        const timespec nap{0, 50'000};
+        ::nanosleep(&nap, nullptr);
+        return turns_ % 16 == 0;
+    }
+
+    /// Whether the limit has passed since the first question.
+    bool expired() noexcept {
+        const double time = now();
+        if (start_ == 0) start_ = time;
+        return time - start_ > limit_;
+    }
+
+    double limit() const noexcept { return limit_; }
+
+private:
+    static constexpr long spins = 2'000;
+    static constexpr long yields = 2'000;
+    long turns_ = 0;
+    double limit_;
+    double start_ = 0;
+};
+
+}  // namespace ddl
