@@ -15,6 +15,16 @@ struct call_site {
     int round = -1;
 };
 
+/// Bytes that a communicator keeps for its calls. Each kind stays until it is asked for again; peers can map it where they
+/// can map at all.
+enum class scratch_for : unsigned char {
+    arrivals,  // messages that are to be combined, and values wider than their elements
+    stand_in,  // for buffers that cannot take part themselves
+    fusion,    // many tensors packed into one
+    levels,    // values that pass through the levels of a hierarchy
+};
+inline constexpr std::size_t scratch_uses = 4;
+
 /// What every transport is: a group of ranks, and this process's or thread's place in it. One call at a time.
 template <class Transport>
 concept communicator = requires(Transport& ranks, const call_site& where, double seconds) {
@@ -23,7 +33,8 @@ concept communicator = requires(Transport& ranks, const call_site& where, double
     { Transport::name } -> std::convertible_to<const char*>;
     ranks.begin(where);            // waits for pending nonblocking calls; throws if the communicator is broken
     ranks.queue();                 // the call_queue that nonblocking calls go through
-    ranks.scratch(std::size_t{});  // bytes that stay until the next call of scratch; peers can map them where peers map at all
+    { ranks.scratch(std::size_t{}, scratch_for::fusion) } -> std::same_as<std::byte*>;
+    ranks.fail(errc::broken, "words");  // announces a failure to all peers; does not block, does not throw
 };
 
 /// Ranks that send each other messages.
@@ -40,7 +51,6 @@ concept message_transport =
         ranks.cancel(ticket);     // gives up on a message; its bytes are free afterwards if it was a receive
         { ranks.limit() };        // the timeout of a wait
         ranks.listen(where);      // throws if a peer has announced a failure
-        ranks.fail(errc::broken, "words");  // announces one to all peers; does not block, does not throw
     };
 
 /// Ranks that load and store each other's memory, and signal through one counter each.
@@ -54,10 +64,28 @@ concept memory_transport = communicator<Transport> && requires(Transport& ranks,
     { ranks.advance() } -> std::same_as<std::uint64_t>;
     ranks.await(peer, step, where);
     { ranks.slot(peer) } -> std::same_as<std::byte*>;
+    { ranks.slot_bytes() } -> std::same_as<std::size_t>;
     { ranks.window(peer) } -> std::same_as<std::byte*>;
     { ranks.window_bytes() } -> std::same_as<std::size_t>;
     { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;     // 0 if peers cannot map it
     { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;      // a peer's address, here
+};
+
+/// Transports given for each level: `layered`.
+template <class Transport>
+concept stacked_transport = communicator<Transport> && requires(Transport& ranks) {
+    { ranks.node() } -> communicator;
+    { ranks.wire() } -> communicator;
+} && !requires(Transport& ranks) { ranks.grouping(); };
+
+/// Memory inside each node and messages between all ranks: `cluster`. Nodes may have unlike numbers of ranks.
+template <class Transport>
+concept clustered_transport = communicator<Transport> && requires(Transport& ranks) {
+    { ranks.node() } -> memory_transport;
+    { ranks.wire() } -> message_transport;          // all ranks, numbered as they are
+    { ranks.ordered_wire() } -> message_transport;  // all ranks, numbered node by node
+    { ranks.nodes() } -> std::same_as<int>;
+    ranks.grouping();                               // const int*: the first ordered rank of each node, and the end
 };
 
 }  // namespace ddl

@@ -6,6 +6,7 @@
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/patience.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -18,14 +19,13 @@ namespace ddl {
 /// A view on bytes that somebody else owns, zeroed before any rank uses them.
 class rank_memory {
 public:
-    static constexpr std::size_t slot_bytes = 1024;
+    static constexpr std::size_t slot_bytes = 16384;
 
     rank_memory(std::byte* base, int size, std::size_t window_bytes) noexcept
         : base_{base}, size_{static_cast<std::size_t>(size)}, window_bytes_{window_bytes} {}
 
     static constexpr std::size_t bytes(int size, std::size_t window_bytes) noexcept {
-        return page + static_cast<std::size_t>(size) * (line + 2 * slot_bytes) / page * page + 2 * page +
-               static_cast<std::size_t>(size) * window_bytes;
+        return before_windows(static_cast<std::size_t>(size)) + static_cast<std::size_t>(size) * window_bytes;
     }
 
     /// Rounds completed by a rank, all its calls counted. Written by that rank alone.
@@ -34,11 +34,10 @@ public:
     }
     /// Two slots a rank, used in turns: a rank is at most one call ahead of those that still read the other one.
     std::byte* slot(int rank, std::uint64_t call) const noexcept {
-        return base_ + page + line * size_ + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
+        return base_ + before_slots(size_) + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
     }
     std::byte* window(int rank) const noexcept {
-        const std::size_t before = page + size_ * (line + 2 * slot_bytes) / page * page + 2 * page;
-        return base_ + before + window_bytes_ * static_cast<std::size_t>(rank);
+        return base_ + before_windows(size_) + window_bytes_ * static_cast<std::size_t>(rank);
     }
     std::size_t window_bytes() const noexcept { return window_bytes_; }
 
@@ -53,6 +52,13 @@ public:
 private:
     static constexpr std::size_t page = 4096;
     static constexpr std::size_t line = 128;  // two cache lines: neighbours are fetched in pairs
+
+    static constexpr std::size_t before_slots(std::size_t size) noexcept {
+        return page + (size * line + page - 1) / page * page;
+    }
+    static constexpr std::size_t before_windows(std::size_t size) noexcept {
+        return before_slots(size) + size * 2 * slot_bytes;
+    }
 
     std::byte* base_;
     std::size_t size_;
@@ -95,18 +101,19 @@ public:
             if (waiting.pause()) look_around(peer, step, waiting, where);
     }
 
+    static constexpr std::size_t slot_bytes() noexcept { return rank_memory::slot_bytes; }
     std::byte* slot(int peer) const noexcept { return memory_.slot(peer, calls_); }
     std::byte* window(int peer) const noexcept { return memory_.window(peer); }
     std::size_t window_bytes() const noexcept { return memory_.window_bytes(); }
 
-    std::byte* scratch(std::size_t bytes) {
-        if (bytes > scratch_bytes_) {
-            free_scratch();
+    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
+        block& kept = scratch_[static_cast<std::size_t>(use)];
+        if (bytes > kept.bytes) {
+            release(kept);
             const std::size_t wanted = bytes + bytes / 2;
-            scratch_ = derived().allocate(wanted);
-            scratch_bytes_ = wanted;
+            kept = {derived().allocate(wanted), wanted};
         }
-        return scratch_;
+        return kept.data;
     }
 
     /// Every rank's `value`, in rank order. All ranks call it; blocks.
@@ -137,13 +144,12 @@ protected:
         : memory_{memory}, rank_{rank}, size_{size}, limit_{limit}, queue_{std::make_unique<call_queue>()} {}
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{from.memory_}, rank_{from.rank_}, size_{from.size_}, limit_{from.limit_}, step_{from.step_},
-          calls_{from.calls_}, queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, nullptr)},
-          scratch_bytes_{std::exchange(from.scratch_bytes_, 0)} {}
+          calls_{from.calls_}, queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
     void end() noexcept {
         queue_.reset();
-        free_scratch();
+        for (block& kept : scratch_) release(kept);
     }
 
     /// The members of each group of `split`, in order of (key, rank): those that chose this rank's color.
@@ -166,10 +172,13 @@ protected:
 private:
     Derived& derived() noexcept { return static_cast<Derived&>(*this); }
 
-    void free_scratch() noexcept {
-        if (scratch_ != nullptr) derived().deallocate(scratch_, scratch_bytes_);
-        scratch_ = nullptr;
-        scratch_bytes_ = 0;
+    struct block {
+        std::byte* data = nullptr;
+        std::size_t bytes = 0;
+    };
+    void release(block& kept) noexcept {
+        if (kept.data != nullptr) derived().deallocate(kept.data, kept.bytes);
+        kept = {};
     }
 
     void look_around(int peer, std::uint64_t step, patience& waiting, const call_site& where) {
@@ -210,8 +219,7 @@ private:
     std::uint64_t step_ = 0;
     std::uint64_t calls_ = 0;
     std::unique_ptr<call_queue> queue_;
-    std::byte* scratch_ = nullptr;
-    std::size_t scratch_bytes_ = 0;
+    std::array<block, scratch_uses> scratch_;
 };
 
 }  // namespace ddl

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/error.hpp>
+
+#include <cstdlib>
+
 #include <sched.h>
 #include <time.h>
 
@@ -16,6 +20,17 @@ struct timeout {
     constexpr explicit timeout(const Duration& limit) noexcept
         : seconds{static_cast<double>(limit.count()) * Duration::period::num / Duration::period::den} {}
 };
+
+/// What the variable DDL_TIMEOUT says, in seconds; the timeout of a wait where it is not set.
+inline timeout timeout_from_environment() {
+    const char* const words = std::getenv("DDL_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
+    if (words == nullptr || *words == '\0') return timeout{};
+    char* end = nullptr;
+    const double seconds = std::strtod(words, &end);
+    if (*end != '\0' || !(seconds > 0))
+        throw error(errc::invalid_argument, "DDL_TIMEOUT", -1, -1, "it is '%s'; write a number of seconds above 0", words);
+    return timeout{seconds};
+}
 
 /// Seconds on a clock that never jumps.
 inline double now() noexcept {

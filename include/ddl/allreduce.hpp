@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+#include <ddl/op/ops.hpp>
+
+namespace ddl {
+
+/// An allreduce that is set up once and run again and again: `plan()`.
+///
+/// A run folds `count` elements of every rank into `out` of every rank. `in` and `out` are one buffer or do not overlap;
+/// they belong to the caller and outlive the plan, as the transport does. All ranks run equal plans in equal order; a run
+/// blocks. Results are the same bits on every rank and in every run of a plan. Values are accumulated in
+/// `accumulator_t<Op, Element>` and rounded once. A run that throws leaves `in` as it was, unless it is `out`.
+///
+/// Cost in steps and bytes: see `Schedule`. Errors: `ddl::error`, see docs/errors.md. This is the class to instantiate:
+/// `template class ddl::allreduce_plan<ddl::sum, float, ddl::ring, ddl::mpi>;`
+template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
+class allreduce_plan {
+public:
+    allreduce_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{})
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, op_{op} {}
+
+    void operator()() {
+        if constexpr (valid) allreduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
+    }
+
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, Op, Element>(*ranks_, collective::allreduce, in_, count_);
+        else return {};
+    }
+
+private:
+    using schedule = schedule_of<Schedule, collective::allreduce, Op, Transport>;
+    static constexpr bool valid = compose<collective::allreduce, Op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+    [[no_unique_address]] Op op_;
+};
+
+/// A plan for `in` and `out` of equal length. Local; a wrong length throws here, on this rank.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+    require_count<unchecked>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
+    return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in), op};
+}
+/// A plan for `data`, in place.
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
+    return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data), size_of(data), op};
+}
+
+/// Folds `in` of all ranks into `out` of every rank. All ranks call it with equal counts, types, ops and schedules; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+void allreduce(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+    require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
+    allreduce_init<Schedule, Checking>(ranks, in, out, op)();
+}
+/// Folds `data` of all ranks into `data` of every rank.
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+void allreduce(Transport& ranks, Data&& data, Op op = {}) {
+    allreduce_init<Schedule, Checking>(ranks, data, op)();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+    require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
+    return start(ranks, allreduce_init<Schedule, Checking>(ranks, in, out, op));
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
+    return start(ranks, allreduce_init<Schedule, Checking>(ranks, data, op));
+}
+
+/// Many tensors in one exchange, in place: `tensors` is a range of contiguous ranges of one element type, of equal sizes in
+/// equal order on all ranks. They are packed into one buffer that the communicator keeps, reduced, and unpacked; the caller
+/// keeps its tensors where they are. All ranks call it; blocks.
+///
+/// Cost: one allreduce of all elements, and a copy in and out.
+template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
+void allreduce_n(Transport& ranks, Tensors&& tensors, Op op = {}) {
+    using tensor = std::remove_reference_t<decltype(*std::begin(tensors))>;
+    using element_type = element_of<tensor>;
+    static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
+    using schedule = schedule_of<Schedule, collective::allreduce, Op, Transport>;
+    constexpr bool valid = compose<collective::allreduce, Op, element_type, schedule, Transport>();
+    std::size_t count = 0;
+    std::uint32_t sizes = 0;  // a hash, for ranks to compare
+    for (auto&& each : tensors) {
+        count += size_of(each);
+        sizes = sizes * 16777619U + static_cast<std::uint32_t>(size_of(each)) + 1;
+    }
+    auto* const packed = reinterpret_cast<element_type*>(ranks.scratch(count * sizeof(element_type), scratch_for::fusion));
+    std::size_t at = 0;
+    for (auto&& each : tensors) {
+        kernel::copy<element_type>(data_of(each), packed + at, size_of(each));
+        at += size_of(each);
+    }
+    if constexpr (valid)
+        allreduce_over<schedule, Checking>(
+            ranks, static_cast<const element_type*>(packed), packed, count, op, collective::allreduce_n, static_cast<int>(sizes));
+    at = 0;
+    for (auto&& each : tensors) {
+        kernel::copy<element_type>(packed + at, data_of(each), size_of(each));
+        at += size_of(each);
+    }
+}
+
+/// The same without blocking. `tensors` is copied if it is a range of views, such as a vector of spans, or moved in; the
+/// elements stay where they are and belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
+auto allreduce_n_async(Transport& ranks, Tensors tensors, Op op = {}) {
+    return ranks.queue().push([&ranks, tensors = std::move(tensors), op]() mutable { allreduce_n<Schedule, Checking>(ranks, tensors, op); });
+}
+
+}  // namespace ddl

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace ddl {
+
+template <class Element, std::size_t Count>
+constexpr Element* data_of(Element (&array)[Count]) noexcept {
+    return array;
+}
+template <class Range>
+constexpr auto data_of(Range&& range) noexcept -> decltype(range.data()) {
+    return range.data();
+}
+template <class Element, std::size_t Count>
+constexpr std::size_t size_of(Element (&)[Count]) noexcept {
+    return Count;
+}
+template <class Range>
+constexpr auto size_of(Range&& range) noexcept -> decltype(static_cast<std::size_t>(range.size())) {
+    return static_cast<std::size_t>(range.size());
+}
+
+/// Elements that lie side by side: a C array, or anything with `data()` and `size()`, such as `std::vector`, `std::array`,
+/// `std::span` and `ddl::buffer`.
+template <class Range>
+concept contiguous = requires(Range&& range) {
+    requires std::is_pointer_v<decltype(data_of(range))>;
+    { size_of(range) } -> std::same_as<std::size_t>;
+};
+
+/// The element type of a range, `const` kept.
+template <contiguous Range>
+using element_of = std::remove_pointer_t<decltype(data_of(std::declval<Range&>()))>;
+
+/// A range that can be written to.
+template <class Range>
+concept writable = contiguous<Range> && !std::is_const_v<element_of<Range>>;
+
+}  // namespace ddl

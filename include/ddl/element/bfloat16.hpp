@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/element/element.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace ddl {
+
+/// bfloat16: the upper half of a `float`, with its range and 7 of its fraction bits. It stores; arithmetic and
+/// comparisons are `float`'s.
+///
+/// From `float` it rounds to nearest even, the largest numbers to infinity, and keeps NaN a (quiet) NaN.
+struct bfloat16 {
+    std::uint16_t bits;
+
+    bfloat16() = default;
+    constexpr explicit bfloat16(float value) noexcept : bits{narrowed(value)} {}
+    constexpr operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+    static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept { return std::bit_cast<bfloat16>(bits); }
+
+private:
+    static constexpr std::uint16_t narrowed(float value) noexcept {
+        const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+        const std::uint32_t odd = (all >> 16) & 1u;
+        const std::uint32_t rounded = all + 0x7fffu + odd;  // would turn some NaNs into infinity, or into zero
+        const std::uint32_t quiet = all | 0x400000u;
+        return static_cast<std::uint16_t>(((all & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+    }
+};
+
+static_assert(sizeof(bfloat16) == 2 && element<bfloat16> && std::is_trivially_default_constructible_v<bfloat16>);
+
+template <>
+struct accumulation<bfloat16> {
+    using type = float;
+};
+
+template <>
+struct naming<bfloat16> {
+    static constexpr const char* name = "bfloat16";
+};
+
+}  // namespace ddl

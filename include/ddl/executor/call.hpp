@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/element/element.hpp>
+#include <ddl/error.hpp>
+#include <ddl/op/op.hpp>
+#include <ddl/transport/concepts.hpp>
+
+#include <cstdint>
+#include <cstring>
+
+namespace ddl {
+
+enum class collective : std::uint32_t {
+    allreduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier, allreduce_n,
+    refused  // a rank whose own arguments make no sense tells the others
+};
+
+constexpr const char* to_string(collective what) noexcept {
+    constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
+                                     "gather",    "scatter",        "all_to_all", "barrier",   "allreduce_n", "refused"};
+    return names[static_cast<int>(what)];
+}
+
+/// Whether ranks compare what they call before any data is combined. Part of a plan's type.
+struct checked {
+    static constexpr bool compares = true;
+};
+/// For programs that are known to agree. Ranks that do not agree then hang until the deadline, or compute nonsense.
+struct unchecked {
+    static constexpr bool compares = false;
+};
+
+/// What a rank says of a call, for the others to compare. Plain bytes: it travels in slots and messages.
+struct call {
+    std::uint64_t count = 0;  // elements of the whole vector
+    collective what = collective::barrier;
+    std::int32_t root = 0;
+    std::uint32_t op = 0;        // type fingerprints; 0 for none
+    std::uint32_t element = 0;
+    std::uint32_t schedule = 0;
+    std::uint32_t element_bytes = 0;
+    char op_name[24] = {};
+    char element_name[24] = {};
+
+    bool agrees(const call& other) const noexcept {
+        return count == other.count && what == other.what && root == other.root && op == other.op &&
+               element == other.element && schedule == other.schedule && element_bytes == other.element_bytes;
+    }
+};
+static_assert(sizeof(call) == 80);
+
+/// Stands for "no op" in collectives that only move data.
+struct no_op {};
+
+template <class Op, class Element, class Schedule>
+call describe(collective what, std::size_t count, int root) noexcept {
+    call result;
+    result.count = count;
+    result.what = what;
+    result.root = root;
+    result.element = type_fingerprint<Element>();
+    result.element_bytes = sizeof(Element);
+    result.schedule = type_fingerprint<Schedule>();
+    std::snprintf(result.element_name, sizeof result.element_name, "%s", element_name<Element>());
+    if constexpr (!std::same_as<Op, no_op>) {
+        result.op = type_fingerprint<Op>();
+        std::snprintf(result.op_name, sizeof result.op_name, "%s", op_name<Op>());
+    }
+    return result;
+}
+
+/// The error of a rank whose call is `ours` when rank `peer` calls `theirs`.
+inline error mismatch(const call& ours, int rank, const call& theirs, int peer) noexcept {
+    const auto make = [&](auto... words) { return error(errc::mismatch, to_string(ours.what), rank, 0, words...); };
+    if (theirs.what == collective::refused)
+        return make("rank %d has called with invalid arguments; see its own error", peer);
+    if (ours.what != theirs.what)
+        return make("rank %d calls %s, this rank %s; call the same collectives in the same order on every rank", peer,
+                    to_string(theirs.what), to_string(ours.what));
+    if (ours.element != theirs.element || ours.element_bytes != theirs.element_bytes)
+        return make("rank %d brings elements of type %s (%u bytes), this rank %s (%u bytes); pass equal types on every rank", peer,
+                    theirs.element_name, theirs.element_bytes, ours.element_name, ours.element_bytes);
+    if (ours.count != theirs.count)
+        return make("rank %d brings %llu elements, this rank %llu; pass equal counts on every rank", peer,
+                    static_cast<unsigned long long>(theirs.count), static_cast<unsigned long long>(ours.count));
+    if (ours.op != theirs.op)
+        return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.op_name, ours.op_name);
+    if (ours.root != theirs.root && ours.what == collective::allreduce_n)
+        return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank", peer);
+    if (ours.root != theirs.root)
+        return make("rank %d names root %d, this rank %d; pass equal roots on every rank", peer, theirs.root, ours.root);
+    return make("rank %d calls with another schedule; name the same schedule on every rank", peer);
+}
+
+/// Leaves a mark for the others if this rank leaves a collective half done, whatever the exception.
+template <class Transport>
+class half_done {
+public:
+    explicit half_done(Transport& ranks) noexcept : ranks_{ranks} {}
+    half_done(const half_done&) = delete;
+    half_done& operator=(const half_done&) = delete;
+    ~half_done() {
+        if (where_.operation == nullptr) return;
+        text words;
+        words.append("%s, rank %d: an exception ended the call half done", where_.operation, ranks_.rank());
+        ranks_.fail(errc::broken, words.c_str());
+    }
+    /// From here on others depend on this rank.
+    void begin(const call_site& where) noexcept { where_ = where; }
+    void end() noexcept { where_.operation = nullptr; }
+
+private:
+    Transport& ranks_;
+    call_site where_{nullptr};
+};
+
+}  // namespace ddl

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/tuning.hpp>
+#include <ddl/schedule/proof.hpp>
+#include <ddl/schedule/rooted.hpp>
+
+namespace ddl {
+
+/// Whether a schedule, or every choice of a `selected`, can carry a collective at all.
+template <class Schedule, collective What>
+inline constexpr bool offers = [] {
+    if constexpr (What == collective::allreduce || What == collective::barrier) return schedule<Schedule>;
+    else if constexpr (What == collective::reduce_scatter || What == collective::all_gather) return has_halves<Schedule>;
+    else if constexpr (What == collective::broadcast) return broadcasts<Schedule>;
+    else if constexpr (What == collective::reduce) return reduces<Schedule>;
+    else if constexpr (What == collective::gather) return gathers<Schedule>;
+    else if constexpr (What == collective::scatter) return scatters<Schedule>;
+    else return exchanges<Schedule>;
+}();
+template <class... Choices, collective What>
+inline constexpr bool offers<selected<Choices...>, What> = (offers<typename Choices::type, What> && ...);
+
+template <class Schedule>
+inline constexpr bool is_schedule = schedule<Schedule>;
+template <>
+inline constexpr bool is_schedule<tuned> = true;  // of a cluster, which decides when it knows its nodes
+template <collective What>
+inline constexpr bool offers<tuned, What> = true;
+template <class... Choices>
+inline constexpr bool is_schedule<selected<Choices...>> = (schedule<typename Choices::type> && ...);
+
+/// Whether a schedule combines operands in rank order in this collective: asked of the proof, for 2 to 7 ranks.
+template <class Schedule, collective What>
+inline constexpr bool in_rank_order = every_choice<Schedule>::of([]<class S>() {
+    for (int size = 2; size <= 7; ++size)
+        if constexpr (What == collective::reduce_scatter) {
+            if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;
+        } else if constexpr (What == collective::reduce) {
+            for (int root = 0; root < size; ++root)
+                if (!prove_reduce<operand_order::ranks>(reduce_program<S>(size, root), root)) return false;
+        } else {
+            if (!prove_allreduce<operand_order::ranks>(allreduce_program<S>(size))) return false;
+        }
+    return true;
+});
+
+/// Holds the policies of a call against each other. The first mismatch is the only error a user sees.
+template <collective What, class Op, class Element, class Schedule, class Transport>
+consteval bool compose() {
+    constexpr bool reduces_values = !std::same_as<Op, no_op>;
+    if constexpr (!communicator<Transport>) {
+        static_assert(communicator<Transport>,
+                      "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
+    } else if constexpr (!element<Element>) {
+        static_assert(element<Element>, "ddl: an element must be trivially copyable; pass plain values, or a struct of them");
+    } else if constexpr (!is_schedule<Schedule>) {
+        static_assert(is_schedule<Schedule>, "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
+    } else if constexpr (!offers<Schedule, What>) {
+        static_assert(offers<Schedule, What>,
+                      "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
+    } else if constexpr (reduces_values) {
+        if constexpr (!combines<Op, Element>)
+            static_assert(combines<Op, Element>,
+                          "ddl: this op has no meaning for this element; pick another, or give yours an operator()");
+        else if constexpr (commutes<Op> || std::same_as<Schedule, tuned>)
+            return true;
+        else if constexpr (!in_rank_order<Schedule, What>)
+            static_assert(in_rank_order<Schedule, What>, "ddl: this schedule rotates the operands; write ddl::recursive_doubling, or "
+                                                      "mark the op with ddl::commutative");
+        else
+            return true;
+    } else {
+        return true;
+    }
+    return false;
+}
+
+}  // namespace ddl

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/memory.hpp>
+#include <ddl/executor/messages.hpp>
+#include <ddl/executor/over_cluster.hpp>
+#include <ddl/executor/tuning.hpp>
+
+namespace ddl {
+
+/// A schedule's name with its parts: `hierarchical<direct, ring>`.
+template <class Schedule>
+struct spelled {
+    static void append(text& line) { line.append("%s", schedule_name<Schedule>()); }
+};
+template <class Inner, class... Outer>
+struct spelled<hierarchical<Inner, Outer...>> {
+    static void append(text& line) {
+        line.append("hierarchical<");
+        spelled<Inner>::append(line);
+        ((line.append(", "), spelled<Outer>::append(line)), ...);
+        line.append(">");
+    }
+};
+
+/// What a call of `count` elements will do over a transport. `Schedule` is resolved for it.
+template <class Schedule, class Op, class Element, class Transport>
+text explain_call(Transport& ranks, collective what, const void* in, std::size_t count) {
+    const std::size_t bytes = count * sizeof(Element);
+    text line;
+    line.append("%s of %zu %s (%zu bytes)", to_string(what), count, element_name<Element>(), bytes);
+    if constexpr (!std::same_as<Op, no_op>) line.append(" by %s", op_name<Op>());
+    line.append(" over %s, %d ranks: ", Transport::name, ranks.size());
+    explain_way<Schedule, Op, Element>(line, ranks, what, in, count);
+    return line;
+}
+
+template <class Schedule, class Op, class Element, memory_transport Transport>
+void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+    const std::size_t bytes = count * sizeof(Element);
+    with_schedule<Schedule>(bytes, [&]<class Chosen>() {
+        spelled<Chosen>::append(line);
+        if constexpr (!std::same_as<Chosen, direct>) {
+            line.append(", walked round by round through windows of %zu bytes, as it was named", ranks.window_bytes());
+        } else if ((what == collective::allreduce || what == collective::reduce) && bytes <= memory_call<Transport>::one_shot_bytes) {
+            line.append(", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them",
+                        memory_call<Transport>::one_shot_bytes);
+        } else if (ranks.address_of(in, bytes) != 0) {
+            line.append(", fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied");
+        } else {
+            line.append(", fused and staged through windows of %zu bytes, for peers cannot map this rank's buffer; a "
+                        "ddl::buffer would save the copies",
+                        ranks.window_bytes());
+        }
+    });
+}
+
+template <class Schedule, class Op, class Element, message_transport Transport>
+void explain_way(text& line, Transport& ranks, collective what, const void*, std::size_t count) {
+    const std::size_t bytes = count * sizeof(Element);
+    with_schedule<Schedule>(bytes, [&]<class Chosen>() {
+        spelled<Chosen>::append(line);
+        if (is_selected<Schedule>) line.append(", selected for this size");
+        if constexpr (schedule<Chosen>) {
+            if (what != collective::allreduce) return;
+            const auto program = allreduce_program<Chosen>(ranks.size());
+            if (std::same_as<Chosen, recursive_doubling> && bytes <= contract_bytes)
+                line.append(", in the messages that compare the calls");
+            else
+                line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(), program.rounds(),
+                            message_run<Transport>::segment_bytes);
+        }
+    });
+}
+
+template <class Schedule, class Op, class Element, stacked_transport Transport>
+void explain_way(text& line, Transport& ranks, collective, const void*, std::size_t count) {
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() { spelled<Chosen>::append(line); });
+    line.append(", inside %s with %d ranks, across %s with %d", std::remove_reference_t<decltype(ranks.node())>::name,
+                ranks.node().size(), std::remove_reference_t<decltype(ranks.wire())>::name, ranks.wire().size());
+}
+
+template <class Schedule, class Op, class Element, clustered_transport Transport>
+void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+    if (ranks.nodes() == 1) {
+        line.append("one node, so ");
+        using node = std::remove_reference_t<decltype(ranks.node())>;
+        return explain_way<resolved<typename flattened<Schedule>::type, collective::allreduce, Op, node>, Op, Element>(
+            line, ranks.node(), what, in, count);
+    }
+    line.append("%d nodes, ", ranks.nodes());
+    using chosen = resolved<Schedule, collective::allreduce, Op, Transport>;
+    with_schedule<chosen>(count * sizeof(Element), [&]<class Chosen>() {
+        spelled<Chosen>::append(line);
+        if (hierarchy<Chosen>)
+            line.append(": reduce-scatter in shared memory, every rank carries its share over %s, all-gather in shared memory",
+                        std::remove_reference_t<decltype(ranks.wire())>::name);
+        else
+            line.append(" over %s between all ranks", std::remove_reference_t<decltype(ranks.wire())>::name);
+    });
+}
+
+}  // namespace ddl

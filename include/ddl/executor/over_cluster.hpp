@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/over_levels.hpp>
+#include <ddl/executor/tuning.hpp>
+
+// The collectives over nodes with memory of their own and messages between all ranks: `cluster`.
+//
+// On one node they are those of its memory. On several, hierarchies run level by level, and all other schedules over
+// messages between all ranks.
+namespace ddl {
+
+/// What a schedule becomes on one node: a hierarchy shrinks to its inner schedule.
+template <class Schedule>
+struct flattened {
+    using type = Schedule;
+};
+template <hierarchy Schedule>
+struct flattened<Schedule> {
+    using type = typename Schedule::inner;
+};
+template <class... Choices>
+struct flattened<selected<Choices...>> {
+    template <std::size_t Bytes, class Schedule>
+    static at_most<Bytes, typename flattened<Schedule>::type> flat(at_most<Bytes, Schedule>);
+    template <class Schedule>
+    static otherwise<typename flattened<Schedule>::type> flat(otherwise<Schedule>);
+    using type = selected<decltype(flat(Choices{}))...>;
+};
+
+/// Calls `use.template operator()<Schedule>(ranks)` with the node's ranks if there is but one node, else with the wire.
+template <collective What, class Schedule, class Op, clustered_transport Transport, class Use>
+void on_one_level(Transport& ranks, Use use) {
+    using node = std::remove_reference_t<decltype(ranks.node())>;
+    using wire = std::remove_reference_t<decltype(ranks.wire())>;
+    ranks.begin({to_string(What), 0});
+    if (ranks.nodes() == 1)
+        use.template operator()<resolved<typename flattened<Schedule>::type, What, Op, node>>(ranks.node());
+    else
+        use.template operator()<resolved<Schedule, What, Op, wire>>(ranks.wire());
+}
+
+template <clustered_transport Transport>
+agreement agree(Transport& ranks, const agreement& ours, const call_site& where) {
+    return agree(ranks.wire(), ours, where);
+}
+
+template <hierarchy Schedule, class Accumulator, class Op, clustered_transport Transport>
+void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
+    using inner = typename Schedule::inner;
+    auto& node = ranks.node();
+    auto& wire = ranks.ordered_wire();
+    const shape groups = shape::listed(ranks.grouping(), ranks.nodes());
+    const auto across = Schedule::across(groups);
+    const int group = groups.group_of(wire.rank());
+    const node_shares shares{{count, across.chunks()}, across.cut, node.size()};
+    const inside_groups<inner> down{groups, across.cut};
+    inside_node<inner, false>(node, down, groups.first(group), shares, data, op);
+    message_call<unchecked, std::remove_reference_t<decltype(wire)>> here{wire, {}};
+    here.compare();
+    fold_over(here, across, static_cast<const Accumulator*>(data), data, count, op, wire.size(), true);
+    inside_node<inner, true>(node, down, groups.first(group), shares, data, op);
+}
+
+template <class Schedule, class Checking, class Op, class Element, clustered_transport Transport>
+void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
+                    collective what = collective::allreduce, int detail = 0) {
+    const auto flat = [&]<class Chosen>(auto& level) { allreduce_over<Chosen, Checking>(level, in, out, count, op, what, detail); };
+    if (ranks.nodes() == 1) return on_one_level<collective::allreduce, Schedule, Op>(ranks, flat);
+    with_schedule<resolved<Schedule, collective::allreduce, Op, Transport>>(count * sizeof(Element), [&]<class Chosen>() {
+        if constexpr (hierarchy<Chosen>) {
+            if (!commutes<Op> && !ranks.ordered())
+                throw error(errc::invalid_argument, "allreduce", ranks.rank(), -1,
+                            "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
+                            "ddl::recursive_doubling");
+            compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
+            fold_levels<Chosen>(ranks, in, out, count, op, true, {to_string(what), 0});
+        } else {
+            on_one_level<collective::allreduce, Chosen, Op>(ranks, flat);
+        }
+    });
+}
+
+template <class Schedule, class Checking, class Op, class Element, clustered_transport Transport>
+void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
+    on_one_level<collective::reduce, Schedule, Op>(
+        ranks, [&]<class Chosen>(auto& level) { reduce_over<Chosen, Checking>(level, in, out, count, op, root); });
+}
+template <class Schedule, class Checking, class Op, class Element, clustered_transport Transport>
+void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
+    on_one_level<collective::reduce_scatter, Schedule, Op>(
+        ranks, [&]<class Chosen>(auto& level) { reduce_scatter_over<Chosen, Checking>(level, in, out, count, op); });
+}
+template <class Schedule, class Checking, class Element, clustered_transport Transport>
+void all_gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    on_one_level<collective::all_gather, Schedule, no_op>(
+        ranks, [&]<class Chosen>(auto& level) { all_gather_over<Chosen, Checking>(level, in, out, count); });
+}
+template <class Schedule, class Checking, class Element, clustered_transport Transport>
+void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root) {
+    on_one_level<collective::broadcast, Schedule, no_op>(
+        ranks, [&]<class Chosen>(auto& level) { broadcast_over<Chosen, Checking>(level, data, count, root); });
+}
+template <class Schedule, class Checking, class Element, clustered_transport Transport>
+void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    on_one_level<collective::gather, Schedule, no_op>(
+        ranks, [&]<class Chosen>(auto& level) { gather_over<Chosen, Checking>(level, in, out, count, root); });
+}
+template <class Schedule, class Checking, class Element, clustered_transport Transport>
+void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    on_one_level<collective::scatter, Schedule, no_op>(
+        ranks, [&]<class Chosen>(auto& level) { scatter_over<Chosen, Checking>(level, in, out, count, root); });
+}
+template <class Schedule, class Checking, class Element, clustered_transport Transport>
+void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    on_one_level<collective::all_to_all, Schedule, no_op>(
+        ranks, [&]<class Chosen>(auto& level) { all_to_all_over<Chosen, Checking>(level, in, out, count); });
+}
+template <class Schedule, class Checking, clustered_transport Transport>
+void barrier_over(Transport& ranks, collective what = collective::barrier) {
+    on_one_level<collective::barrier, Schedule, no_op>(
+        ranks, [&]<class Chosen>(auto& level) { barrier_over<Chosen, Checking>(level, what); });
+}
+
+}  // namespace ddl

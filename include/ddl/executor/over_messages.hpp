@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/block_layout.hpp>
+#include <ddl/executor/contract.hpp>
+#include <ddl/kernel/copy.hpp>
+#include <ddl/kernel/fold.hpp>
+#include <ddl/schedule/rooted.hpp>
+#include <ddl/schedule/selected.hpp>
+
+// The collectives over ranks that send each other messages.
+namespace ddl {
+
+/// Bytes of a piece of a buffer, for `message_run`.
+struct byte_range {
+    std::byte* data;
+    std::size_t bytes;
+};
+
+/// The bytes of `length` elements. Whether they are only read is the program's affair: a send reads, a receive writes.
+template <class Element>
+byte_range bytes_of(const Element* data, std::size_t length) noexcept {
+    return {reinterpret_cast<std::byte*>(const_cast<Element*>(data)), length * sizeof(Element)};
+}
+
+/// `message_run`'s way to fold arrived bytes into ours.
+template <class Accumulator, class Op>
+auto combine_bytes(const Op& op) {
+    return [&op](kernel::side side, const std::byte* arrived, std::byte* ours, std::size_t bytes) {
+        const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
+        auto* const to = reinterpret_cast<Accumulator*>(ours);
+        if (side == kernel::side::left)
+            kernel::combine<kernel::side::left>(from, to, bytes / sizeof(Accumulator), op);
+        else
+            kernel::combine<kernel::side::right>(from, to, bytes / sizeof(Accumulator), op);
+    };
+}
+
+/// One call over messages: opens the communicator, compares the call, runs programs, and leaves word if it is cut short.
+template <class Checking, message_transport Transport>
+class message_call {
+public:
+    message_call(Transport& wire, const call& what) : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
+        wire_.begin(where_);
+    }
+
+    /// Compares the call over all ranks.
+    void compare() {
+        if (Checking::compares && wire_.size() > 1) compare_and_carry(nullptr, 0, false, [](kernel::side, const std::byte*) {});
+        half_done_.begin(where_);
+    }
+
+    /// Compares the call, and folds (or spreads) a short payload on the way.
+    template <class Join>
+    void compare_and_carry(std::byte* payload, std::size_t bytes, bool carries, Join join) {
+        join_agreements(wire_, {what_, what_, wire_.rank(), -1, carries ? 1 : 0, 0}, where_, payload, bytes, join)
+            .throw_if_differs(what_, wire_.rank());
+    }
+
+    /// Scratch for `elements` accumulators and the arrivals of `program`; call once, before `run`.
+    template <class Accumulator, program Program, class Place>
+    Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
+        const std::size_t work = (elements * sizeof(Accumulator) + 63) / 64 * 64;
+        const auto measure = [&](const transfer& t) { return place(static_cast<Accumulator*>(nullptr), t); };
+        std::byte* const all = wire_.scratch(
+            work + message_run<Transport>::arrival_bytes(program, wire_.rank(), measure, sizeof(Accumulator)));
+        arrivals_ = all + work;
+        return reinterpret_cast<Accumulator*>(all);
+    }
+
+    /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie.
+    template <program Program, class Accumulator, class Place, class Combine>
+    void run(const Program& program, Accumulator* work, Place place, Combine combine) {
+        message_run<Transport>{wire_, where_}.run(
+            program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), arrivals_, combine);
+    }
+
+    void end() noexcept { half_done_.end(); }
+
+private:
+    Transport& wire_;
+    call what_;
+    call_site where_;
+    half_done<Transport> half_done_;
+    std::byte* arrivals_ = nullptr;
+};
+
+/// Nothing is combined.
+inline constexpr auto no_combine = [](kernel::side, const std::byte*, std::byte*, std::size_t) {};
+
+/// `place` for chunks that cut a vector evenly.
+inline auto even_chunks(partition cut) noexcept {
+    return [cut](auto* work, const transfer& t) {
+        return bytes_of(work + cut.first(t.chunk), cut.first(t.chunk + t.count) - cut.first(t.chunk));
+    };
+}
+
+/// `place` for chunks that are packed in the order of their program.
+inline auto packed_chunks(const block_layout& layout) noexcept {
+    return [&layout](auto* work, const transfer& t) {
+        const int last = t.chunk + t.count - 1;
+        return bytes_of(work + layout.place(t.chunk), layout.place(last) + layout.length(last) - layout.place(t.chunk));
+    };
+}
+
+/// `place` for a rank that holds its own block alone, unless it `passes_on` those of others.
+template <class Place, class Element>
+auto own_block(Place place, bool passes_on, const Element* block, std::size_t length) noexcept {
+    return [=](Element* work, const transfer& t) { return passes_on ? place(work, t) : bytes_of(block, length); };
+}
+
+/// Whether a rank sends or receives a chunk that is not its own.
+template <program Program>
+bool touches_others(const Program& program, int rank) noexcept {
+    for (int round = 0; round < program.rounds(); ++round)
+        for (int i = 0, width = program.width(rank, round); i < width; ++i)
+            if (const transfer t = program.at(rank, round, i); t.chunk != rank || t.count != 1) return true;
+    return false;
+}
+
+/// Folds the vectors of all ranks by `program`. The result is finished into `out` of the ranks that `take` it.
+template <class Op, class Element, class Checking, message_transport Transport, program Program>
+void fold_over(message_call<Checking, Transport>& here, const Program& program, const Element* in, Element* out, std::size_t count,
+               const Op& op, int size, bool takes) {
+    using accumulator = accumulator_t<Op, Element>;
+    constexpr bool in_place = std::same_as<accumulator, Element>;
+    const auto place = even_chunks({count, program.chunks()});
+    const bool works_in_out = in_place && takes;
+    accumulator* work = here.template reserve<accumulator>(program, works_in_out ? 0 : count, place);
+    if constexpr (in_place)
+        if (works_in_out) work = out;
+    if (static_cast<const void*>(work) != in) kernel::convert(in, work, count);
+    here.run(program, work, place, combine_bytes<accumulator>(op));
+    if (takes && !(in_place && !finishes<Op, Element>)) kernel::finish(work, out, count, op, size);
+    here.end();
+}
+
+/// Whether a call is short enough to travel with its contract, and its schedule is the contract's.
+template <class Chosen, class Checking>
+constexpr bool fits_contract(std::size_t bytes) noexcept {
+    return std::same_as<Chosen, recursive_doubling> && Checking::compares && bytes <= contract_bytes;
+}
+
+template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
+void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
+                    collective what = collective::allreduce, int detail = 0) {
+    using accumulator = accumulator_t<Op, Element>;
+    message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if (fits_contract<Chosen, Checking>(count * sizeof(accumulator))) {
+            alignas(64) std::byte payload[contract_bytes];
+            auto* const work = reinterpret_cast<accumulator*>(payload);
+            kernel::convert(in, work, count);
+            const auto combine = combine_bytes<accumulator>(op);
+            here.compare_and_carry(payload, count * sizeof(accumulator), true, [&](kernel::side side, const std::byte* arrived) {
+                combine(side, arrived, payload, count * sizeof(accumulator));
+            });
+            kernel::finish(work, out, count, op, wire.size());
+            return;
+        }
+        here.compare();
+        fold_over(here, allreduce_program<Chosen>(wire.size()), in, out, count, op, wire.size(), true);
+    });
+}
+
+template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
+void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
+    message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        here.compare();
+        fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(), wire.rank() == root);
+    });
+}
+
+/// `count` elements in, block `rank` of them out.
+template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
+void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0)};
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        here.compare();
+        const auto program = reduce_scatter_program<Chosen>(wire.size());
+        const block_layout layout{program, count};
+        const auto place = packed_chunks(layout);
+        accumulator* const work = here.template reserve<accumulator>(program, count, place);
+        for (int c = 0; c < layout.chunks(); ++c) kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
+        here.run(program, work, place, combine_bytes<accumulator>(op));
+        const std::size_t own = partition{count, wire.size()}.first(wire.rank());
+        for (int c = 0; c < layout.chunks(); ++c)
+            if (layout.owner(c) == wire.rank())
+                kernel::finish(work + layout.place(c), out + (layout.first(c) - own), layout.length(c), op, wire.size());
+        here.end();
+    });
+}
+
+/// Block `rank` of `count` elements in, all of them out.
+template <class Schedule, class Checking, class Element, message_transport Transport>
+void all_gather_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
+    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_gather, count, 0)};
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        here.compare();
+        const auto program = all_gather_program<Chosen>(wire.size());
+        constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
+        const block_layout layout{program, count};
+        const auto place = packed_chunks(layout);
+        Element* work = here.template reserve<Element>(program, in_order ? 0 : count, place);
+        if (in_order) work = out;
+        const std::size_t own = partition{count, wire.size()}.first(wire.rank());
+        for (int c = 0; c < layout.chunks(); ++c)
+            if (layout.owner(c) == wire.rank()) kernel::copy(in + (layout.first(c) - own), work + layout.place(c), layout.length(c));
+        here.run(program, work, place, no_combine);
+        for (int c = 0; c < layout.chunks() && !in_order; ++c)
+            kernel::copy(work + layout.place(c), out + layout.first(c), layout.length(c));
+        here.end();
+    });
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+void broadcast_over(Transport& wire, Element* data, std::size_t count, int root) {
+    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
+    const std::size_t bytes = count * sizeof(Element);
+    with_schedule<Schedule>(bytes, [&]<class Chosen>() {
+        if (std::same_as<Chosen, tree> && Checking::compares && bytes <= contract_bytes) {
+            // the contract's own messages spread it as fast, and nobody waits twice
+            here.compare_and_carry(reinterpret_cast<std::byte*>(data), bytes, wire.rank() == root, [](kernel::side, const std::byte*) {});
+            return;
+        }
+        here.compare();
+        const auto program = broadcast_program<Chosen>(wire.size(), root);
+        const auto place = even_chunks({count, program.chunks()});
+        here.template reserve<Element>(program, 0, place);
+        here.run(program, data, place, no_combine);
+        here.end();
+    });
+}
+
+/// Block `rank` of `count` elements in; all of them out at the root, where `out` must be.
+template <class Schedule, class Checking, class Element, message_transport Transport>
+void gather_over(Transport& wire, const Element* in, Element* out, std::size_t count, int root) {
+    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::gather, count, root)};
+    const partition blocks{count, wire.size()};
+    const int rank = wire.rank();
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        here.compare();
+        const auto program = Chosen::gather(wire.size(), root);
+        const auto place = even_chunks(blocks);
+        // only the root, and ranks that pass on what is not theirs, hold more than their own block
+        const bool passes_on = rank == root || touches_others(program, rank);
+        Element* work = here.template reserve<Element>(program, rank != root && passes_on ? count : 0, place);
+        if (rank == root) work = out;
+        if (passes_on) kernel::copy(in, work + blocks.first(rank), blocks.length(rank));
+        here.run(program, work, own_block(place, passes_on, in, blocks.length(rank)), no_combine);
+        here.end();
+    });
+}
+
+/// `count` elements in at the root, where `in` must be; block `rank` of them out.
+template <class Schedule, class Checking, class Element, message_transport Transport>
+void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t count, int root) {
+    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::scatter, count, root)};
+    const partition blocks{count, wire.size()};
+    const int rank = wire.rank();
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        here.compare();
+        const auto program = Chosen::scatter(wire.size(), root);
+        const auto place = even_chunks(blocks);
+        const bool passes_on = rank == root || touches_others(program, rank);
+        Element* work = here.template reserve<Element>(program, rank != root && passes_on ? count : 0, place);
+        if (rank == root) work = const_cast<Element*>(in);  // the root only sends
+        here.run(program, work, own_block(place, passes_on, out, blocks.length(rank)), no_combine);
+        if (passes_on) kernel::copy(work + blocks.first(rank), out, blocks.length(rank));
+        here.end();
+    });
+}
+
+/// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out`
+/// are different buffers.
+template <class Schedule, class Checking, class Element, message_transport Transport>
+void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
+    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0)};
+    const int size = wire.size();
+    const int rank = wire.rank();
+    const std::size_t each = count / static_cast<std::size_t>(size);
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        here.compare();
+        const auto place = [&](Element*, const transfer& t) {
+            const int from = t.chunk / size;
+            const int to = t.chunk % size;
+            return from == rank ? bytes_of(in + static_cast<std::size_t>(to) * each, each)
+                                : bytes_of(out + static_cast<std::size_t>(from) * each, each);
+        };
+        const auto program = Chosen::all_to_all(size);
+        here.template reserve<Element>(program, 0, place);
+        kernel::copy(in + static_cast<std::size_t>(rank) * each, out + static_cast<std::size_t>(rank) * each, each);
+        here.run(program, out, place, no_combine);
+        here.end();
+    });
+}
+
+/// Nobody leaves before everybody has come. What is compared is a barrier already.
+template <class Schedule, class Checking, message_transport Transport>
+void barrier_over(Transport& wire, collective what = collective::barrier) {
+    message_call<checked, Transport> here{wire, describe<no_op, std::byte, Schedule>(what, 0, 0)};
+    here.compare();
+    here.end();
+}
+
+}  // namespace ddl

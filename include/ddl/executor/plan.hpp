@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/contiguous.hpp>
+#include <ddl/executor/compose.hpp>
+#include <ddl/executor/explain.hpp>
+#include <ddl/executor/over_cluster.hpp>
+#include <ddl/executor/over_levels.hpp>
+#include <ddl/executor/over_memory.hpp>
+#include <ddl/executor/over_messages.hpp>
+
+namespace ddl {
+
+/// What a plan runs: the schedule that was named, or the transport's own. A cluster decides when it knows its nodes.
+template <class Schedule, collective What, class Op, class Transport>
+using schedule_of = std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
+
+/// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
+template <class Checking, class Transport>
+[[noreturn]] void refuse(Transport& ranks, const error& reason) {
+    if constexpr (Checking::compares) {
+        try {
+            barrier_over<direct, checked>(ranks, collective::refused);
+        } catch (const error&) {
+            // the news of this rank, which the others get; it has its own
+        }
+    }
+    throw reason;
+}
+
+/// `name` must hold `wanted` elements.
+template <class Checking, class Transport>
+void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted, const char* because) {
+    if (held == wanted) return;
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), ranks.rank(), -1,
+                                  "%s holds %zu elements, and needs %zu, %s", name, held, wanted, because));
+}
+
+/// `root` must be a rank.
+template <class Checking, class Transport>
+void require_root(Transport& ranks, collective what, int root) {
+    if (0 <= root && root < ranks.size()) return;
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), ranks.rank(), -1,
+                                  "root is %d; name a rank from 0 to %d", root, ranks.size() - 1));
+}
+
+/// The block of `count` elements that is `rank`'s in reduce-scatter, all-gather, gather and scatter.
+struct block_of {
+    std::size_t first;
+    std::size_t count;
+};
+constexpr block_of block(std::size_t count, int size, int rank) noexcept {
+    const partition blocks{count, size};
+    return {blocks.first(rank), blocks.length(rank)};
+}
+
+/// One line on a plan: schedule, transport, chunks, protocol, and why.
+template <class Plan>
+text explain(const Plan& plan) {
+    return plan.explanation();
+}
+
+/// Hands a plan to the communicator's queue. The plan is copied; its buffers are not.
+template <class Transport, class Plan>
+auto start(Transport& ranks, Plan plan) {
+    return ranks.queue().push([plan]() mutable { plan(); });
+}
+
+}  // namespace ddl

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/call.hpp>
+#include <ddl/schedule/direct.hpp>
+#include <ddl/schedule/hierarchical.hpp>
+#include <ddl/schedule/recursive_doubling.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
+#include <ddl/schedule/ring.hpp>
+#include <ddl/schedule/selected.hpp>
+#include <ddl/schedule/tree.hpp>
+
+namespace ddl {
+
+/// "The schedule that suits the transport and the op": what a call takes when it names none.
+struct tuned {
+    static constexpr const char* name = "tuned";
+};
+
+/// What `tuned` stands for. Over memory `direct`, which runs fused; over messages few steps for short vectors and few bytes
+/// for long ones. Ops that do not commute get schedules that keep rank order. Specialise it to tune for a machine.
+template <collective What, bool Commutes, class Transport>
+struct default_schedule {
+    using type = direct;
+};
+
+template <message_transport Transport>
+struct default_schedule<collective::allreduce, true, Transport> {
+    using type = selected<at_most<32768, recursive_doubling>, otherwise<recursive_halving>>;
+};
+template <message_transport Transport>
+struct default_schedule<collective::allreduce, false, Transport> {
+    using type = selected<at_most<32768, recursive_doubling>, otherwise<direct>>;
+};
+template <message_transport Transport>
+struct default_schedule<collective::reduce_scatter, true, Transport> {
+    using type = recursive_halving;
+};
+template <message_transport Transport>
+struct default_schedule<collective::reduce, true, Transport> {
+    using type = selected<at_most<32768, tree>, otherwise<recursive_halving>>;
+};
+template <bool Commutes, message_transport Transport>
+struct default_schedule<collective::all_gather, Commutes, Transport> {
+    using type = recursive_halving;
+};
+template <bool Commutes, message_transport Transport>
+struct default_schedule<collective::broadcast, Commutes, Transport> {
+    using type = selected<at_most<32768, tree>, otherwise<recursive_halving>>;
+};
+template <bool Commutes, message_transport Transport>
+struct default_schedule<collective::gather, Commutes, Transport> {
+    using type = selected<at_most<65536, tree>, otherwise<direct>>;
+};
+template <bool Commutes, message_transport Transport>
+struct default_schedule<collective::scatter, Commutes, Transport> {
+    using type = selected<at_most<65536, tree>, otherwise<direct>>;
+};
+template <bool Commutes, message_transport Transport>
+struct default_schedule<collective::all_to_all, Commutes, Transport> {
+    using type = selected<at_most<65536, direct>, otherwise<ring>>;
+};
+
+/// A level a schedule: long vectors are reduced inside, then across. How short ones travel is the wire's affair.
+template <class Outer, class Short>
+using levels_for_long = selected<at_most<16384, Short>, otherwise<hierarchical<direct, Outer>>>;
+template <clustered_transport Transport>
+struct default_schedule<collective::allreduce, true, Transport> {
+    using type = levels_for_long<recursive_halving, recursive_doubling>;
+};
+template <clustered_transport Transport>
+struct default_schedule<collective::allreduce, false, Transport> {
+    using type = selected<at_most<32768, recursive_doubling>, otherwise<direct>>;  // whose ranks may not be consecutive
+};
+template <collective What, bool Commutes, stacked_transport Transport>
+struct default_schedule<What, Commutes, Transport> {
+    using type = hierarchical<direct, std::conditional_t<Commutes, recursive_halving, recursive_doubling>>;
+};
+
+template <class Schedule, collective What, class Op, class Transport>
+struct resolution {
+    using type = Schedule;
+};
+template <collective What, class Op, class Transport>
+struct resolution<tuned, What, Op, Transport> {
+    using type = typename default_schedule<What, commutes<Op> || std::same_as<Op, no_op>, Transport>::type;
+};
+/// `Schedule`, or what `tuned` stands for in this call.
+template <class Schedule, collective What, class Op, class Transport>
+using resolved = typename resolution<Schedule, What, Op, Transport>::type;
+
+}  // namespace ddl

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/op/op.hpp>
+#include <ddl/op/sum.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ddl {
+
+/// Has a mean: `a + b`, and `a / n` for an `n` that is a `double`, an `int` or, as of `std::complex`, a `value_type`.
+template <class Type>
+concept divisible_sum = folds<sum, Type> && (
+                                                requires(const Type a) { static_cast<Type>(a / 1.0); } ||
+                                                requires(const Type a) { static_cast<Type>(a / 1); } ||
+                                                requires(const Type a) { a / typename Type::value_type(1); });
+
+/// The sum, divided by the number of ranks once all have been added.
+///
+/// Integers are accumulated in 64 bits, where they wrap, and the quotient is rounded toward zero.
+struct average {
+    static constexpr bool commutative = true;
+    static constexpr const char* name = "average";
+
+    template <class Element>
+    struct accumulated_in {
+        using type = wide_t<Element>;
+    };
+    template <class Element>
+        requires(std::is_integral_v<Element> && !std::is_same_v<Element, bool>)
+    struct accumulated_in<Element> {
+        using type = std::conditional_t<std::is_signed_v<Element>, std::int64_t, std::uint64_t>;
+    };
+    template <class Element>
+    using accumulator = typename accumulated_in<Element>::type;
+
+    template <divisible_sum Type>
+    constexpr Type operator()(const Type& a, const Type& b) const noexcept {
+        return sum{}(a, b);
+    }
+
+    template <divisible_sum Type>
+    constexpr Type finish(const Type& total, int ranks) const noexcept {
+        if constexpr (std::is_arithmetic_v<Type>) {
+            using wide = accumulator<Type>;  // `ranks` may be more than a short type holds
+            return static_cast<Type>(static_cast<wide>(total) / static_cast<wide>(ranks));
+        } else if constexpr (requires { static_cast<Type>(total / 1.0); }) {
+            return static_cast<Type>(total / static_cast<double>(ranks));
+        } else if constexpr (requires { static_cast<Type>(total / 1); }) {
+            return static_cast<Type>(total / ranks);
+        } else {
+            return total / static_cast<typename Type::value_type>(ranks);
+        }
+    }
+};
+
+static_assert(combines<average, float> && finishes<average, float> && commutes<average>);
+
+}  // namespace ddl

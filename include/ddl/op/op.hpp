@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/element/element.hpp>
+#include <ddl/op/fingerprint.hpp>  // by which ranks compare what op_name prints
+
+#include <concepts>
+
+namespace ddl {
+
+/// `Op` turns two values of `Type` into one, here and now, without an accumulator.
+template <class Op, class Type>
+concept folds = requires(const Op op, const Type left, const Type right) {
+    { op(left, right) } -> std::convertible_to<Type>;
+};
+
+/// Operands may change places. An op that does not say so is taken to depend on their order.
+template <class Op>
+concept commutes = requires { requires Op::commutative; };
+
+/// `Op` says itself what values of `Element` are accumulated in, as `average` does of integers.
+template <class Op, class Element>
+concept names_accumulator = requires { typename Op::template accumulator<Element>; };
+
+/// Chooses what values of `Element` are accumulated in: what the op says, else the wide type, else the element itself.
+template <class Op, class Element>
+struct accumulator_of {
+    using type = Element;
+};
+
+template <class Op, class Element>
+    requires(!names_accumulator<Op, Element> && folds<Op, wide_t<Element>>)
+struct accumulator_of<Op, Element> {
+    using type = wide_t<Element>;
+};
+
+template <class Op, class Element>
+    requires names_accumulator<Op, Element>
+struct accumulator_of<Op, Element> {
+    using type = typename Op::template accumulator<Element>;
+};
+
+template <class Op, class Element>
+using accumulator_t = typename accumulator_of<Op, Element>::type;
+
+/// `Op` has a last step, which is given what all ranks accumulated and how many they were: `average` divides.
+template <class Op, class Element>
+concept finishes = requires(const Op op, const accumulator_t<Op, Element> accumulated, int ranks) {
+    static_cast<Element>(op.finish(accumulated, ranks));
+};
+
+/// `Op` turns two values of `Element` into one: true of `sum` and `float`, false of `bit_and` and `float`.
+template <class Op, class Element>
+concept combines = folds<Op, accumulator_t<Op, Element>> &&
+                   requires(const Element value, const accumulator_t<Op, Element> accumulated) {
+                       static_cast<accumulator_t<Op, Element>>(value);
+                       static_cast<Element>(accumulated);
+                   };
+
+/// The last step of `op`, nothing where it has none. Call it once, on what all `ranks` accumulated.
+template <class Op, class Accumulator>
+constexpr auto finish(const Op& op, const Accumulator& accumulated, int ranks) {
+    if constexpr (requires { op.finish(accumulated, ranks); }) return op.finish(accumulated, ranks);
+    else return accumulated;
+}
+
+/// What errors and `explain` call an `Op`: its `static constexpr const char* name`, if it has one.
+template <class Op>
+constexpr const char* op_name() noexcept {
+    if constexpr (requires {
+                      { Op::name } -> std::convertible_to<const char*>;
+                  })
+        return Op::name;
+    else return "user's op";
+}
+
+/// The user's `Op`, marked as one whose operands may change places. Made by `commutative(op)`.
+template <class Op>
+struct commutative_op {
+    static constexpr bool commutative = true;
+    static constexpr const char* name = op_name<Op>();
+    template <class Element>
+    using accumulator = accumulator_t<Op, Element>;
+
+    [[no_unique_address]] Op op;
+
+    template <class Type>
+        requires folds<Op, Type>
+    constexpr Type operator()(const Type& left, const Type& right) const {
+        return op(left, right);
+    }
+
+    template <class Accumulator>
+        requires requires(const Op op, const Accumulator accumulated, int ranks) { op.finish(accumulated, ranks); }
+    constexpr auto finish(const Accumulator& accumulated, int ranks) const {
+        return op.finish(accumulated, ranks);
+    }
+};
+
+/// `op`, for which you vouch that `op(a, b)` equals `op(b, a)`: every schedule is then open to it.
+template <class Op>
+constexpr commutative_op<Op> commutative(Op op) {
+    return {op};
+}
+
+}  // namespace ddl

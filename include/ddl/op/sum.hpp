@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/op/op.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace ddl {
+
+/// `a + b`, of anything that has it but `bool` (there, write `logical_or` or `logical_xor`). Integers wrap.
+struct sum {
+    static constexpr bool commutative = true;
+    static constexpr const char* name = "sum";
+
+    template <class Type>
+        requires(!std::same_as<Type, bool>) && requires(const Type a, const Type b) {
+            { a + b } -> std::convertible_to<Type>;
+        }
+    constexpr Type operator()(const Type& a, const Type& b) const noexcept {
+        if constexpr (std::is_integral_v<Type>) {
+            using wrapping = std::make_unsigned_t<Type>;  // signed overflow would be undefined
+            return static_cast<Type>(static_cast<wrapping>(a) + static_cast<wrapping>(b));
+        } else {
+            return a + b;
+        }
+    }
+};
+
+static_assert(combines<sum, float> && commutes<sum>);
+
+}  // namespace ddl

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/error.hpp>
+#include <ddl/transport/patience.hpp>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace ddl {
+
+/// What the program that started this process says of it, in environment variables.
+///
+/// Rank and size: `RANK` and `WORLD_SIZE`, else those of Open MPI, of launchers that speak PMI (MPICH, Intel, Cray), or
+/// of Slurm; without any, one rank. `DDL_JOB`: a name for all ranks of one run ("ddl"). `DDL_TIMEOUT`: seconds (600).
+struct launcher {
+    std::string_view job = "ddl";
+    int rank = 0;
+    int size = 1;
+    timeout limit{};
+
+    /// Throws `errc::invalid_argument` with the name of a variable that makes no sense.
+    static launcher from_environment() {
+        constexpr const char* pairs[][2] = {{"RANK", "WORLD_SIZE"},
+                                            {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                            {"PMI_RANK", "PMI_SIZE"},
+                                            {"SLURM_PROCID", "SLURM_NTASKS"}};
+        launcher result;
+        for (const auto& [rank, size] : pairs) {
+            if (value(rank) == nullptr && value(size) == nullptr) continue;
+            result.size = number<int>(size, 1, "a number of ranks, 1 or more");
+            result.rank = number<int>(rank, 0, "a rank, 0 or more");
+            if (result.rank >= result.size)
+                throw invalid("%s is %d and %s is %d; ranks count from 0", rank, result.rank, size, result.size);
+            break;
+        }
+        if (const char* const job = value("DDL_JOB")) result.job = job;
+        if (result.job.empty()) throw invalid("DDL_JOB is empty; give all ranks of one run the same name, or unset it");
+        if (value("DDL_TIMEOUT") != nullptr) result.limit = timeout{number<double>("DDL_TIMEOUT", 0.0, "seconds")};
+        return result;
+    }
+
+private:
+    static const char* value(const char* variable) noexcept {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): only a thread that sets variables could disturb it
+        return std::getenv(variable);
+    }
+
+    template <class Number>
+    static Number number(const char* variable, Number least, const char* meaning) {
+        const char* const words = value(variable);
+        if (words == nullptr) throw invalid("%s is not set, its companion is; set both, or none", variable);
+        const char* const end = words + std::strlen(words);
+        Number result{};
+        const auto [rest, failed] = std::from_chars(words, end, result);
+        if (failed != std::errc{} || rest != end || !(result >= least))
+            throw invalid("%s is \"%.40s\"; it takes %s", variable, words, meaning);
+        return result;
+    }
+
+    [[gnu::format(printf, 1, 2)]] static error invalid(const char* format, ...) {
+        text line;
+        std::va_list arguments;
+        va_start(arguments, format);
+        line.append(format, arguments);
+        va_end(arguments);
+        return error(errc::invalid_argument, "shared_memory", -1, -1, "%s", line.c_str());
+    }
+};
+
+}  // namespace ddl

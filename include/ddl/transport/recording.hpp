@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/concepts.hpp>
+#include <ddl/transport/mailboxes.hpp>
+#include <ddl/transport/patience.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace ddl {
+
+/// Ranks that are threads and send each other messages, of which each rank keeps a record: MPI's rules without MPI.
+///
+/// `ddl::recording::run(4, [](ddl::recording& wire) { ... }, {.seed = 7, .delays = true})` starts four. For tests: they
+/// count messages, and they meet what a network may do. With `delays`, messages of different (peer, tag) pairs overtake
+/// each other and tickets take their time, in a way that `seed` chooses. A send of more than `eager_limit` bytes ends
+/// only when its receive has taken it. The bytes of a message are read between `send` and the `test` that says so, as
+/// late as can be, and an error tells if they changed meanwhile.
+///
+/// What orders the memory of two ranks is only this: `send` before the `test` that ends its receive, and the taking of a
+/// message before the `test` that ends its send. So a thread sanitizer sees a byte that is touched too early.
+class recording {
+    struct reception;
+
+public:
+    static constexpr const char* name = "recording";
+
+    struct options {
+        std::uint64_t seed = 1;
+        bool delays = false;
+        std::size_t eager_limit = 4096;  // bytes
+        timeout limit{};
+    };
+
+    /// What a rank asked for: `bytes` is the length of what it sends, or the room that it offers.
+    enum class direction { send, receive };
+    struct event {
+        direction kind;
+        int peer;
+        int tag;
+        std::size_t bytes;
+        bool operator==(const event&) const = default;
+    };
+
+    class ticket {
+        friend class recording;
+        std::shared_ptr<mailbox::message> sent_;
+        std::shared_ptr<reception> awaited_;
+        int tests_ = 0;  // that still say no
+    };
+
+    /// Runs `body(wire)` on `ranks` new threads and waits for all of them. If some throw, the others hear it where they
+    /// listen, and the first exception is thrown here.
+    template <class Body>
+    static void run(int ranks, Body body, const options& chosen) {
+        if (ranks < 1) throw error(errc::invalid_argument, "recording::run", -1, -1, "%d ranks; ask for one or more", ranks);
+        const auto shared = std::make_shared<mailboxes>(ranks);
+        std::vector<std::thread> workers;
+        std::exception_ptr first;
+        std::mutex first_mutex;
+        for (int rank = 0; rank < ranks; ++rank)
+            workers.emplace_back([&, rank] {
+                recording wire{shared, rank, chosen};
+                try {
+                    body(wire);
+                } catch (...) {
+                    {
+                        std::lock_guard lock{first_mutex};
+                        if (!first) first = std::current_exception();
+                    }
+                    wire.fail(errc::peer_lost, "a thread of the team left with an exception");
+                }
+            });
+        for (std::thread& worker : workers) worker.join();
+        if (first) std::rethrow_exception(first);
+    }
+    template <class Body>
+    static void run(int ranks, Body body) {
+        run(ranks, std::move(body), options{});
+    }
+
+    recording(recording&&) noexcept = default;
+    ~recording() { queue_.reset(); }  // its calls still use the rest
+
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return network_->size(); }
+
+    /// Sets how long a wait for a peer may take. Ranks may differ in it.
+    void set_timeout(timeout limit) noexcept { chosen_.limit = limit; }
+    timeout limit() const noexcept { return chosen_.limit; }
+
+    /// All sends and receives of this rank, in the order in which it asked for them.
+    const std::vector<event>& log() const noexcept { return log_; }
+    void clear_log() noexcept { log_.clear(); }
+
+    /// Makes this rank dead to its peers: `sends` messages still leave, later ones and a failure never come.
+    void die(std::size_t sends = 0) noexcept { sends_left_ = sends; }
+
+    void begin(const call_site& where) {
+        queue_->drain();
+        if (const auto* const failure = network_->failed())
+            throw error(errc::broken, where.operation, rank_, where.round,
+                        "the communicator is broken since an earlier call [%s]", failure->words.c_str());
+    }
+    call_queue& queue() noexcept { return *queue_; }
+
+    std::byte* scratch(std::size_t bytes) {
+        if (bytes > scratch_bytes_) {
+            scratch_.reset();
+            scratch_bytes_ = 0;
+            const std::size_t wanted = bytes + bytes / 2;
+            scratch_.reset(static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment})));
+            scratch_bytes_ = wanted;
+        }
+        return scratch_.get();
+    }
+
+    ticket send(int peer, const void* data, std::size_t bytes, int tag) {
+        mailbox& box = network_->of(checked(peer, "send"));
+        ticket result;
+        result.sent_ = std::make_shared<mailbox::message>(rank_, tag, data, bytes, chosen_.eager_limit);
+        result.tests_ = hesitation();
+        log_.push_back({direction::send, peer, tag, bytes});
+        if (sends_left_ > 0) {
+            --sends_left_;
+            box.put(result.sent_);
+        }
+        return result;
+    }
+
+    ticket receive(int peer, void* data, std::size_t bytes, int tag) {
+        ticket result;
+        result.awaited_ = std::make_shared<reception>(static_cast<std::byte*>(data), bytes);
+        lanes_[{checked(peer, "receive"), tag}].awaited.push_back(result.awaited_);
+        log_.push_back({direction::receive, peer, tag, bytes});
+        return result;
+    }
+
+    bool test(ticket& asked) {
+        if (!asked.sent_ && !asked.awaited_) return true;
+        progress();
+        if (asked.tests_ > 0) {
+            --asked.tests_;
+            return false;
+        }
+        const bool done = asked.sent_ ? asked.sent_->leaves_sender() : asked.awaited_->done;
+        if (done) asked = {};
+        return done;
+    }
+
+    /// Gives up on a message. Nobody touches its bytes afterwards.
+    void cancel(ticket& given_up) noexcept {
+        if (given_up.sent_) given_up.sent_->withdraw();
+        if (given_up.awaited_)
+            for (auto& [pair, way] : lanes_) std::erase(way.awaited, given_up.awaited_);
+        given_up = {};
+    }
+
+    void listen(const call_site& where) {
+        if (const auto* const failure = network_->failed())
+            throw error(failure->code, where.operation, rank_, where.round, "a peer gave up [%s]", failure->words.c_str());
+        progress();
+    }
+
+    /// Tells all ranks that this one leaves a collective half done. The first call counts.
+    void fail(errc code, const char* words) noexcept {
+        if (sends_left_ > 0) network_->fail(code, words);
+    }
+
+    /// A network of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
+    recording split(int color, int key) {
+        const call_site where{"split"};
+        if (color < 0) throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
+        begin(where);
+        const auto joined = network_->join(rank_, color, key);
+        const mailboxes::gathering::seat* mine = nullptr;
+        patience waiting{limit()};
+        while ((mine = joined->seat_of(rank_)) == nullptr) {
+            if (!waiting.pause()) continue;
+            listen(where);
+            if (!waiting.expired()) continue;
+            const error failure(errc::timeout, where.operation, rank_, -1,
+                                "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
+                                network_->first_absent(*joined), waiting.limit());
+            fail(failure.code(), failure.what());
+            throw failure;
+        }
+        options theirs = chosen_;
+        theirs.seed = chosen_.seed * 31 + static_cast<std::uint64_t>(color) + 1;
+        return {mine->group, mine->place, theirs};
+    }
+
+private:
+    /// A receive that waits for its message. Known to its rank alone.
+    struct reception {
+        reception(std::byte* data, std::size_t bytes) noexcept : target{data}, room{bytes} {}
+        std::byte* target;
+        std::size_t room;
+        bool done = false;
+    };
+
+    /// All that goes from one peer with one tag.
+    struct lane {
+        struct arrival {
+            std::shared_ptr<mailbox::message> content;
+            std::uint64_t visible;  // from this turn on
+        };
+        std::deque<arrival> arrived;
+        std::deque<std::shared_ptr<reception>> awaited;
+        std::uint64_t visible = 0;  // that of the last arrival: nothing in a lane overtakes
+    };
+
+    recording(std::shared_ptr<mailboxes> network, int rank, const options& chosen)
+        : network_{std::move(network)}, rank_{rank}, chosen_{chosen},
+          chance_{chosen.seed * 0x9e37'79b9'7f4a'7c15U + static_cast<std::uint64_t>(rank)} {}
+
+    int checked(int peer, const char* operation) const {
+        if (peer >= 0 && peer < size()) return peer;
+        throw error(errc::invalid_argument, operation, rank_, -1, "there is no rank %d; pass one below %d", peer, size());
+    }
+
+    /// Takes what the mailbox holds and copies what may be seen by now.
+    void progress() {
+        ++turn_;
+        if (chosen_.delays && chance_() % 4 == 0) ::sched_yield();
+        for (auto& content : network_->of(rank_).take_all()) {
+            lane& way = lanes_[{content->sender, content->tag}];
+            way.visible = std::max(way.visible, turn_ + static_cast<std::uint64_t>(hesitation()));
+            way.arrived.push_back({std::move(content), way.visible});
+        }
+        for (auto& [pair, way] : lanes_) deliver(way);
+    }
+
+    void deliver(lane& way) {
+        while (!way.arrived.empty() && way.arrived.front().visible <= turn_) {
+            mailbox::message& next = *way.arrived.front().content;
+            if (!next.is_withdrawn()) {
+                if (way.awaited.empty()) return;
+                reception& here = *way.awaited.front();
+                if (next.bytes > here.room)
+                    throw error(errc::system, "receive", rank_, -1,
+                                "rank %d sends %zu bytes with tag %d, this receive takes %zu; agree on the count", next.sender,
+                                next.bytes, next.tag, here.room);
+                if (!next.reaches(here.target)) return;
+                here.done = true;
+                way.awaited.pop_front();
+            }
+            way.arrived.pop_front();
+        }
+    }
+
+    /// For how many turns a thing is put off: mostly none or few, now and then many.
+    int hesitation() noexcept {
+        if (!chosen_.delays) return 0;
+        const std::uint64_t drawn = chance_();
+        return static_cast<int>(drawn % 16 == 0 ? drawn / 16 % 512 : drawn / 16 % 8);
+    }
+
+    static constexpr std::size_t alignment = 4096;
+    struct aligned_delete {
+        void operator()(std::byte* data) const noexcept { ::operator delete(data, std::align_val_t{alignment}); }
+    };
+
+    std::shared_ptr<mailboxes> network_;
+    int rank_;
+    options chosen_;
+    std::size_t sends_left_ = static_cast<std::size_t>(-1);
+    std::uint64_t turn_ = 0;
+    std::mt19937_64 chance_;
+    std::map<std::pair<int, int>, lane> lanes_;  // by (peer, tag)
+    std::vector<event> log_;
+    std::unique_ptr<std::byte, aligned_delete> scratch_;
+    std::size_t scratch_bytes_ = 0;
+    std::unique_ptr<call_queue> queue_ = std::make_unique<call_queue>();
+};
+
+static_assert(message_transport<recording>);
+
+}  // namespace ddl

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# The compilers that must take every header and refuse every wrong call: the lowest and the highest of each kind.
+# Sets ddl_compilers, their short names, and ddl_compiler_<name>, their paths ("" if this machine lacks it).
+set(ddl_compilers g++ clang++-14 clang++-16)
+foreach(name IN LISTS ddl_compilers)
+  find_program(DDL_TEST_${name} NAMES ${name})
+  mark_as_advanced(DDL_TEST_${name})
+  set(ddl_compiler_${name} "")
+  if(DDL_TEST_${name})
+    set(ddl_compiler_${name} "${DDL_TEST_${name}}")
+  endif()
+endforeach()
+find_program(DDL_TEST_NVCC NAMES nvcc PATHS /usr/local/cuda/bin)
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE element element
+#include <ddl/element/element.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace {
+
+struct point {
+    float x, y;
+};
+
+struct price {
+    std::int32_t cents;
+};
+
+template <class Type>
+constexpr std::string_view name = ddl::element_name<Type>();
+
+}  // namespace
+
+template <>
+struct ddl::accumulation<price> {
+    using type = std::int64_t;
+};
+template <>
+struct ddl::naming<price> {
+    static constexpr const char* name = "price";
+};
+
+static_assert(ddl::element<float> && ddl::element<bool> && ddl::element<std::byte> && ddl::element<point>);
+static_assert(!ddl::element<std::string>, "its bytes point at memory of this process");
+static_assert(!ddl::element<int*>, "so does a pointer");
+static_assert(!ddl::element<const float> && !ddl::element<volatile float>, "it must be written, by us alone");
+static_assert(!ddl::element<float&> && !ddl::element<void> && !ddl::element<int()>, "it must be an object");
+static_assert(!ddl::element<float[3]>, "it must be returned by an op");
+
+static_assert(std::is_same_v<ddl::wide_t<float>, float> && std::is_same_v<ddl::wide_t<char>, char>);
+static_assert(std::is_same_v<ddl::wide_t<point>, point>, "what we do not know is accumulated in itself");
+static_assert(std::is_same_v<ddl::wide_t<price>, std::int64_t>, "a user's type says what it is accumulated in");
+
+static_assert(name<float> == "float32" && name<double> == "float64" && name<long double> == "long double");
+static_assert(name<std::int8_t> == "int8" && name<std::int16_t> == "int16" && name<std::int32_t> == "int32");
+static_assert(name<std::uint8_t> == "uint8" && name<std::uint16_t> == "uint16" && name<std::uint32_t> == "uint32");
+static_assert(name<std::int64_t> == "int64" && name<std::uint64_t> == "uint64");
+static_assert(name<long> == name<std::int64_t> && name<long long> == name<std::int64_t>,
+              "size and sign name an integer");
+static_assert(name<char> == (std::is_signed_v<char> ? "int8" : "uint8") && name<char16_t> == "uint16");
+static_assert(name<bool> == "bool" && name<std::byte> == "byte");
+static_assert(name<point> == "struct", "a type that does not name itself");
+static_assert(name<price> == "price", "and one that does");
+
+#ifdef __FLT16_MANT_DIG__
+static_assert(ddl::element<_Float16> && std::is_same_v<ddl::wide_t<_Float16>, float> && name<_Float16> == "float16");
+#endif
+
+BOOST_AUTO_TEST_CASE(the_facts_above_held_when_this_was_compiled) { BOOST_TEST(name<float> == "float32"); }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE op fingerprint
+#include <ddl/element/half.hpp>
+#include <ddl/op/fingerprint.hpp>
+#include <ddl/op/maximum.hpp>
+#include <ddl/op/sum.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+using ddl::type_fingerprint;
+
+struct sum {};  // the user's own
+
+namespace {
+template <class Type>
+struct box {};
+}  // namespace
+
+static_assert(type_fingerprint<ddl::sum>() != type_fingerprint<ddl::maximum>(), "two ops are told apart");
+static_assert(type_fingerprint<ddl::sum>() != type_fingerprint<::sum>(), "also when they share a name");
+static_assert(type_fingerprint<float>() != type_fingerprint<double>(), "two elements are told apart");
+static_assert(type_fingerprint<ddl::half>() != type_fingerprint<unsigned short>());
+static_assert(type_fingerprint<box<box<float>>>() != type_fingerprint<box<float>>(), "and what they are made of");
+
+// Written down, for each compiler must come to the same number: ranks may be built by different ones.
+static_assert(type_fingerprint<ddl::sum>() == 0xfbd81052);
+static_assert(type_fingerprint<float>() == 0xfc646a9d);
+static_assert(type_fingerprint<ddl::commutative_op<ddl::commutative_op<ddl::sum>>>() == 0x1b43c102);
+
+BOOST_AUTO_TEST_CASE(the_spelling_ends_the_sentence) {
+    const std::string sentence = ddl::spelling<ddl::sum>::sentence();
+    BOOST_TEST(sentence.ends_with("Type = ddl::sum]"), sentence);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE op op
+#include <ddl/element/half.hpp>
+#include <ddl/op/op.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+using ddl::accumulator_t;
+using ddl::combines;
+using ddl::commutes;
+using ddl::finishes;
+
+namespace {
+
+struct subtract {
+    template <class Type>
+        requires requires(Type a, Type b) {
+            { a - b } -> std::convertible_to<Type>;
+        }
+    constexpr Type operator()(Type a, Type b) const {
+        return a - b;
+    }
+};
+
+struct says_it_does_not_commute : subtract {
+    static constexpr bool commutative = false;
+};
+
+/// All that an op may bring: a name, an accumulator, a last step.
+struct root_of_mean_square {
+    static constexpr bool commutative = true;
+    static constexpr const char* name = "root_of_mean_square";
+    template <class Element>
+        requires std::is_arithmetic_v<Element>
+    using accumulator = double;
+    constexpr double operator()(double a, double b) const { return a + b; }
+    constexpr double finish(double total, int ranks) const { return total / ranks; }
+};
+
+struct only_of_halves {
+    ddl::half operator()(ddl::half a, ddl::half) const { return a; }
+};
+
+struct scaled_sum {
+    float scale;
+    constexpr float operator()(float a, float b) const { return scale * (a + b); }
+};
+
+struct opaque {};
+
+float add(float a, float b) { return a + b; }
+
+}  // namespace
+
+static_assert(combines<subtract, float> && combines<subtract, int>);
+static_assert(!combines<subtract, opaque>, "an op without meaning for an element is false, and no hard error");
+static_assert(combines<float (*)(float, float), float>, "a function is an op");
+static_assert(combines<decltype([](int a, int b) { return a * b; }), int>, "so is a lambda");
+static_assert(!combines<decltype([](const char*, const char*) { return ""; }), int>);
+
+static_assert(!commutes<subtract>, "silence is taken as a no");
+static_assert(!commutes<says_it_does_not_commute>);
+static_assert(!commutes<float (*)(float, float)>);
+static_assert(commutes<root_of_mean_square>);
+
+static_assert(std::is_same_v<accumulator_t<subtract, ddl::half>, float>, "the wide type, where the op takes it");
+static_assert(std::is_same_v<accumulator_t<only_of_halves, ddl::half>, ddl::half>, "the element, where it does not");
+static_assert(std::is_same_v<accumulator_t<subtract, int>, int>);
+static_assert(std::is_same_v<accumulator_t<root_of_mean_square, float>, double>, "what the op says, where it does");
+static_assert(std::is_same_v<accumulator_t<root_of_mean_square, opaque>, opaque>, "and it may say it of some only");
+static_assert(combines<only_of_halves, ddl::half>);
+static_assert(!combines<root_of_mean_square, opaque>);
+
+static_assert(finishes<root_of_mean_square, float> && !finishes<subtract, float>);
+static_assert(ddl::finish(root_of_mean_square{}, 12.0, 4) == 3.0);
+static_assert(ddl::finish(subtract{}, 12.0, 4) == 12.0, "an op without a last step leaves its result alone");
+
+static_assert(ddl::op_name<root_of_mean_square>() == std::string_view{"root_of_mean_square"});
+static_assert(ddl::op_name<subtract>() == std::string_view{"user's op"});
+static_assert(ddl::op_name<float (*)(float, float)>() == std::string_view{"user's op"});
+
+template <class Op>
+using vouched_for = decltype(ddl::commutative(std::declval<Op>()));
+
+static_assert(commutes<vouched_for<subtract>>, "the user vouches for it");
+static_assert(commutes<vouched_for<says_it_does_not_commute>>, "even against the op's own word");
+static_assert(combines<vouched_for<subtract>, float> && !combines<vouched_for<subtract>, opaque>);
+static_assert(std::is_same_v<accumulator_t<vouched_for<root_of_mean_square>, float>, double>);
+static_assert(std::is_same_v<accumulator_t<vouched_for<only_of_halves>, ddl::half>, ddl::half>);
+static_assert(finishes<vouched_for<root_of_mean_square>, float> && !finishes<vouched_for<subtract>, float>);
+static_assert(ddl::op_name<vouched_for<root_of_mean_square>>() == std::string_view{"root_of_mean_square"});
+static_assert(ddl::finish(ddl::commutative(root_of_mean_square{}), 12.0, 4) == 3.0);
+static_assert(ddl::commutative(scaled_sum{0.5f})(2.0f, 4.0f) == 3.0f, "an op with state keeps it");
+static_assert(sizeof(vouched_for<subtract>) == 1 && std::is_empty_v<vouched_for<subtract>>, "the mark weighs nothing");
+
+BOOST_AUTO_TEST_CASE(a_function_and_a_lambda_can_be_vouched_for) {
+    const float offset = 1.0f;
+    BOOST_TEST(ddl::commutative(add)(1.0f, 2.0f) == 3.0f);
+    BOOST_TEST(ddl::commutative([=](float a, float b) { return a + b + offset; })(1.0f, 2.0f) == 4.0f);
+}

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs the project in consumer/, which takes ddl in the way WAY says. Starts from nothing each time.
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${WAY}: '${command}' ended with ${result}:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE "${BUILD}")
+set(settings -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DMPI_CXX_COMPILER=${MPI_COMPILER}")
+
+if(WAY MATCHES "^find_package")
+  run("${CMAKE_COMMAND}" -S "${ROOT}" -B "${BUILD}/ddl" ${settings} "-DCMAKE_INSTALL_PREFIX=${BUILD}/prefix"
+    -DDDL_BUILD_TESTS=OFF -DDDL_BUILD_EXAMPLES=OFF -DDDL_BUILD_BENCHMARKS=OFF)
+  run("${CMAKE_COMMAND}" --install "${BUILD}/ddl")
+  list(APPEND settings "-DCMAKE_PREFIX_PATH=${BUILD}/prefix")
+endif()
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${BUILD}/consumer" ${settings} -DWAY=${WAY}
+  "-DDDL_ROOT=${ROOT}")
+run("${CMAKE_COMMAND}" --build "${BUILD}/consumer")
+run("${BUILD}/consumer/consumer")
+run("${CMAKE_CTEST_COMMAND}" --test-dir "${BUILD}/consumer" -N)
+if(NOT output MATCHES "Total Tests: 0")
+  message(FATAL_ERROR "${WAY}: ddl adds tests to a project that only uses it:\n${output}")
+endif()
