@@ -43,9 +43,9 @@ private:
 
 /// OCP 8-bit floating point E5M2: the upper half of a `half`, with its range and its infinities and 2 fraction bits.
 ///
-/// From `float` it rounds to nearest even and saturates: infinity too becomes 57344, as with CUDA's `__NV_SATFINITE`, so
-/// an infinity is met only where its bits came from elsewhere. NaN stays NaN, and keeps its sign (CUDA drops it). It
-/// stores; arithmetic and comparisons are `float`'s.
+/// From `float` it rounds to nearest even and saturates: infinity too becomes 57344, as with CUDA's `__NV_SATFINITE`,
+/// so an infinity is met only where its bits came from elsewhere. NaN stays NaN, and keeps its sign (CUDA drops it).
+/// It stores; arithmetic and comparisons are `float`'s.
 struct float8_e5m2 {
     std::uint8_t bits;
 

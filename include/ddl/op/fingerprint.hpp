@@ -5,8 +5,8 @@
 
 namespace ddl {
 
-/// The compiler's own spelling of `Type`, at the end of a sentence of the compiler's. In a function of the namespace g++
-/// would leave out `ddl::`, so that a user's own `sum` and ours had one spelling; in a class it does not.
+/// The compiler's own spelling of `Type`, at the end of a sentence of the compiler's. In a function of the namespace
+/// g++ would leave out `ddl::`, so that a user's own `sum` and ours had one spelling; in a class it does not.
 template <class Type>
 struct spelling {
     static constexpr const char* sentence() noexcept { return __PRETTY_FUNCTION__; }

@@ -7,8 +7,8 @@
 
 namespace ddl {
 
-/// The smallest value and where it was found. Equal values give the lowest index, so every order of folding the same one;
-/// a NaN wins, and of two NaNs the one at the lower index.
+/// The smallest value and where it was found. Equal values give the lowest index, so every order of folding finds the
+/// same one; a NaN wins, and of two NaNs the one at the lower index.
 struct minimum_location {
     static constexpr bool commutative = true;
     static constexpr const char* name = "minimum_location";
@@ -22,8 +22,8 @@ struct minimum_location {
     }
 };
 
-/// The largest value and where it was found. Equal values give the lowest index, so every order of folding the same one;
-/// a NaN wins, and of two NaNs the one at the lower index.
+/// The largest value and where it was found. Equal values give the lowest index, so every order of folding finds the
+/// same one; a NaN wins, and of two NaNs the one at the lower index.
 struct maximum_location {
     static constexpr bool commutative = true;
     static constexpr const char* name = "maximum_location";

@@ -5,13 +5,13 @@
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/mailboxes.hpp>
 #include <ddl/transport/patience.hpp>
+#include <ddl/transport/scratch.hpp>
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <random>
 #include <thread>
 #include <vector>
@@ -113,16 +113,7 @@ public:
     }
     call_queue& queue() noexcept { return *queue_; }
 
-    std::byte* scratch(std::size_t bytes) {
-        if (bytes > scratch_bytes_) {
-            scratch_.reset();
-            scratch_bytes_ = 0;
-            const std::size_t wanted = bytes + bytes / 2;
-            scratch_.reset(static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment})));
-            scratch_bytes_ = wanted;
-        }
-        return scratch_.get();
-    }
+    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return scratch_.at_least(bytes, use); }
 
     ticket send(int peer, const void* data, std::size_t bytes, int tag) {
         mailbox& box = network_->of(checked(peer, "send"));
@@ -265,11 +256,6 @@ private:
         return static_cast<int>(drawn % 16 == 0 ? drawn / 16 % 512 : drawn / 16 % 8);
     }
 
-    static constexpr std::size_t alignment = 4096;
-    struct aligned_delete {
-        void operator()(std::byte* data) const noexcept { ::operator delete(data, std::align_val_t{alignment}); }
-    };
-
     std::shared_ptr<mailboxes> network_;
     int rank_;
     options chosen_;
@@ -278,8 +264,7 @@ private:
     std::mt19937_64 chance_;
     std::map<std::pair<int, int>, lane> lanes_;  // by (peer, tag)
     std::vector<event> log_;
-    std::unique_ptr<std::byte, aligned_delete> scratch_;
-    std::size_t scratch_bytes_ = 0;
+    heap_scratch scratch_;
     std::unique_ptr<call_queue> queue_ = std::make_unique<call_queue>();
 };
 

@@ -213,7 +213,9 @@ private:
         const note words = refusal(code, why.c_str());
         for (const guest& each : guests_)
             if (each.socket) each.socket.send(words);
-        while (const local_socket waiting = name_.accept()) waiting.send(words);
+        // who is not in yet tries after each nap: rank 0 stays for some, so that they need not wait for the deadline
+        for (int naps = 0; naps < 50; ++naps, nap())
+            while (const local_socket waiting = name_.accept()) waiting.send(words);
         guests_.clear();
         name_.close();
     }

@@ -74,8 +74,8 @@ private:
 /// process that ends, by whatever end, is `errc::peer_lost` to the others, and leaves nothing behind.
 ///
 /// Memory of `allocate`, `buffer` and `shared_allocator` is read and written where it is; other memory is copied
-/// through windows of 1 MiB a rank. A communicator is for one thread at a time. After a `fork` the child must not use it, and
-/// should call `exec` soon: as long as it lives the parent does not look ended.
+/// through windows of 1 MiB a rank. A communicator is for one thread at a time. After a `fork` the child must not use
+/// it, and should call `exec` soon: as long as it lives the parent does not look ended.
 class shared_memory : public memory_ranks<shared_memory> {
 public:
     static constexpr const char* name = "shared_memory";

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+
+namespace ddl {
+
+/// An all-gather that is set up once and run again and again.
+///
+/// A run puts `in` of rank `r`, `ddl::block(count, size, r).count` elements, in its place in `out` of every rank, which holds
+/// `count`. `in` and `out` do not overlap, or `in` is this rank's own block of `out`. For the rest see `allreduce_plan`.
+template <class Element, class Schedule, class Transport, class Checking = checked>
+class all_gather_plan {
+public:
+    all_gather_plan(Transport& ranks, const Element* in, Element* out, std::size_t count)
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count} {}
+
+    void operator()() {
+        if constexpr (valid) all_gather_over<schedule, Checking>(*ranks_, in_, out_, count_);
+    }
+
+    /// Elements of the whole vector.
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::all_gather, in_, count_);
+        else return {};
+    }
+
+private:
+    using schedule = schedule_of<Schedule, collective::all_gather, no_op, Transport>;
+    static constexpr bool valid = compose<collective::all_gather, no_op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+};
+
+/// A plan for this rank's block `in` and all elements `out`. Local; a wrong length throws here, on this rank.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
+    require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in), block(size_of(out), ranks.size(), ranks.rank()).count,
+                             "this rank's block of out");
+    return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(out)};
+}
+/// A plan for `data`, in place: this rank's block of it is what this rank gives.
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+auto all_gather_init(Transport& ranks, Data&& data) {
+    return all_gather_plan<element_of<Data>, Schedule, Transport, Checking>{
+        ranks, data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, data_of(data), size_of(data)};
+}
+
+/// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+void all_gather(Transport& ranks, In&& in, Out&& out) {
+    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in), block(size_of(out), ranks.size(), ranks.rank()).count,
+                             "this rank's block of out");
+    all_gather_init<Schedule, Checking>(ranks, in, out)();
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+void all_gather(Transport& ranks, Data&& data) {
+    all_gather_init<Schedule, Checking>(ranks, data)();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
+    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in), block(size_of(out), ranks.size(), ranks.rank()).count,
+                             "this rank's block of out");
+    return start(ranks, all_gather_init<Schedule, Checking>(ranks, in, out));
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+auto all_gather_async(Transport& ranks, Data&& data) {
+    return start(ranks, all_gather_init<Schedule, Checking>(ranks, data));
+}
+
+}  // namespace ddl

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+
+namespace ddl {
+
+/// An all-to-all that is set up once and run again and again.
+///
+/// A run puts block `d` of `in` of rank `s` in block `s` of `out` of rank `d`: `count / size` elements each. `in` and `out` are
+/// one buffer or do not overlap. For the rest see `allreduce_plan`.
+template <class Element, class Schedule, class Transport, class Checking = checked>
+class all_to_all_plan {
+public:
+    all_to_all_plan(Transport& ranks, const Element* in, Element* out, std::size_t count)
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count} {}
+
+    void operator()() {
+        if constexpr (valid) all_to_all_over<schedule, Checking>(*ranks_, kept(), out_, count_);
+    }
+
+    /// Elements of the whole vector.
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::all_to_all, in_, count_);
+        else return {};
+    }
+
+private:
+    /// What is sent must stay while what arrives is written: in place, a copy of it.
+    const Element* kept() {
+        if (in_ != out_ || count_ == 0) return in_;
+        auto* const copy = reinterpret_cast<Element*>(ranks_->scratch(count_ * sizeof(Element), scratch_for::fusion));
+        kernel::copy(in_, copy, count_);
+        return copy;
+    }
+
+    using schedule = schedule_of<Schedule, collective::all_to_all, no_op, Transport>;
+    static constexpr bool valid = compose<collective::all_to_all, no_op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+};
+
+/// `count` must be a multiple of the number of ranks.
+template <class Checking, class Transport>
+void require_blocks(Transport& ranks, std::size_t count) {
+    const auto size = static_cast<std::size_t>(ranks.size());
+    require_count<Checking>(ranks, collective::all_to_all, "in", count, count / size * size, "a block of equal length for each rank");
+}
+
+/// A plan for `in` and `out` of equal length, a multiple of the number of ranks. Local; a wrong length throws here.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
+    require_count<unchecked>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
+    require_blocks<unchecked>(ranks, size_of(in));
+    return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in)};
+}
+/// A plan for `data`, in place.
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+auto all_to_all_init(Transport& ranks, Data&& data) {
+    require_blocks<unchecked>(ranks, size_of(data));
+    return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data), size_of(data)};
+}
+
+/// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and
+/// types; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+void all_to_all(Transport& ranks, In&& in, Out&& out) {
+    require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
+    require_blocks<Checking>(ranks, size_of(in));
+    all_to_all_init<Schedule, Checking>(ranks, in, out)();
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+void all_to_all(Transport& ranks, Data&& data) {
+    require_blocks<Checking>(ranks, size_of(data));
+    all_to_all_init<Schedule, Checking>(ranks, data)();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto all_to_all_async(Transport& ranks, In&& in, Out&& out) {
+    require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
+    require_blocks<Checking>(ranks, size_of(in));
+    return start(ranks, all_to_all_init<Schedule, Checking>(ranks, in, out));
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+auto all_to_all_async(Transport& ranks, Data&& data) {
+    require_blocks<Checking>(ranks, size_of(data));
+    return start(ranks, all_to_all_init<Schedule, Checking>(ranks, data));
+}
+
+}  // namespace ddl

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+
+namespace ddl {
+
+/// Returns when all ranks have called it. All ranks call it; blocks.
+///
+/// Cost: one step over memory, `ceil(log2 p)` messages a rank over messages.
+template <class Schedule = tuned, class Checking = checked, class Transport>
+void barrier(Transport& ranks) {
+    using schedule = schedule_of<Schedule, collective::barrier, no_op, Transport>;
+    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, Transport>()) barrier_over<schedule, Checking>(ranks);
+}
+
+/// The same without blocking: a `ddl::request`.
+template <class Schedule = tuned, class Checking = checked, class Transport>
+auto barrier_async(Transport& ranks) {
+    return ranks.queue().push([&ranks] { barrier<Schedule, Checking>(ranks); });
+}
+
+}  // namespace ddl

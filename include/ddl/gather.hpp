@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+
+namespace ddl {
+
+/// A gather that is set up once and run again and again.
+///
+/// A run puts `in` of rank `r`, `ddl::block(count, size, r).count` elements, in its place in `out` of the root, which holds
+/// `count`. Elsewhere `out` is neither read nor written, and may be null. `in` and `out` do not overlap, or the root's `in` is
+/// its own block of `out`. For the rest see `allreduce_plan`.
+template <class Element, class Schedule, class Transport, class Checking = checked>
+class gather_plan {
+public:
+    gather_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, int root = 0)
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root} {}
+
+    void operator()() {
+        if constexpr (valid) gather_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
+    }
+
+    /// Elements of the whole vector.
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::gather, in_, count_);
+        else return {};
+    }
+
+private:
+    using schedule = schedule_of<Schedule, collective::gather, no_op, Transport>;
+    static constexpr bool valid = compose<collective::gather, no_op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+    int root_;
+};
+
+/// A plan for equal blocks: `in` is one, and on the root `out` holds one for each rank; elsewhere `out` may be empty.
+/// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `gather_plan`.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
+    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
+    require_root<unchecked>(ranks, collective::gather, root);
+    if (ranks.rank() == root) require_count<unchecked>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
+}
+
+/// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+void gather(Transport& ranks, In&& in, Out&& out, int root = 0) {
+    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
+    require_root<Checking>(ranks, collective::gather, root);
+    if (ranks.rank() == root) require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root}();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
+    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
+    require_root<Checking>(ranks, collective::gather, root);
+    if (ranks.rank() == root) require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root});
+}
+
+}  // namespace ddl

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+#include <ddl/op/ops.hpp>
+
+namespace ddl {
+
+/// A reduction to one rank that is set up once and run again and again.
+///
+/// A run folds `count` elements of every rank into `out` of the root. Elsewhere `out` is neither read nor written, and may
+/// be null. `in` and `out` are one buffer or do not overlap. For the rest see `allreduce_plan`.
+template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
+class reduce_plan {
+public:
+    reduce_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{}, int root = 0)
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root}, op_{op} {}
+
+    void operator()() {
+        if constexpr (valid) reduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_, root_);
+    }
+
+    /// Elements of the whole vector.
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, Op, Element>(*ranks_, collective::reduce, in_, count_);
+        else return {};
+    }
+
+private:
+    using schedule = schedule_of<Schedule, collective::reduce, Op, Transport>;
+    static constexpr bool valid = compose<collective::reduce, Op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+    int root_;
+    [[no_unique_address]] Op op_;
+};
+
+/// A plan for `in` and, on the root, `out` of equal length. Local; a wrong length or root throws here, on this rank.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
+    require_root<unchecked>(ranks, collective::reduce, root);
+    if (ranks.rank() == root) require_count<unchecked>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
+    return reduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in), op, root};
+}
+/// A plan for `data`: on the root it becomes the result, elsewhere it is only read.
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
+    require_root<unchecked>(ranks, collective::reduce, root);
+    return reduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data), size_of(data), op, root};
+}
+
+/// Folds `in` of all ranks into `out` of `root`. All ranks call it with equal counts, types, ops, roots and schedules; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+void reduce(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
+    require_root<Checking>(ranks, collective::reduce, root);
+    if (ranks.rank() == root) require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
+    reduce_init<Schedule, Checking>(ranks, in, out, op, root)();
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+void reduce(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
+    require_root<Checking>(ranks, collective::reduce, root);
+    reduce_init<Schedule, Checking>(ranks, data, op, root)();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
+    require_root<Checking>(ranks, collective::reduce, root);
+    if (ranks.rank() == root) require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
+    return start(ranks, reduce_init<Schedule, Checking>(ranks, in, out, op, root));
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+auto reduce_async(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
+    require_root<Checking>(ranks, collective::reduce, root);
+    return start(ranks, reduce_init<Schedule, Checking>(ranks, data, op, root));
+}
+
+}  // namespace ddl

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+#include <ddl/op/ops.hpp>
+
+namespace ddl {
+
+/// A reduce-scatter that is set up once and run again and again.
+///
+/// A run folds block `r` of the `count` elements of every rank into `out` of rank `r`: `ddl::block(count, size, r).count`
+/// elements. `in` and `out` do not overlap, or `out` is this rank's own block of `in`, of which then only that block holds
+/// anything sensible afterwards. For the rest see `allreduce_plan`.
+template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
+class reduce_scatter_plan {
+public:
+    reduce_scatter_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{})
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, op_{op} {}
+
+    void operator()() {
+        if constexpr (valid) reduce_scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
+    }
+
+    /// Elements of the whole vector.
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, Op, Element>(*ranks_, collective::reduce_scatter, in_, count_);
+        else return {};
+    }
+
+private:
+    using schedule = schedule_of<Schedule, collective::reduce_scatter, Op, Transport>;
+    static constexpr bool valid = compose<collective::reduce_scatter, Op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+    [[no_unique_address]] Op op_;
+};
+
+/// A plan for all elements `in` and this rank's block `out`. Local; a wrong length throws here, on this rank.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+    require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out), block(size_of(in), ranks.size(), ranks.rank()).count,
+                             "this rank's block of in");
+    return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in), op};
+}
+/// A plan for `data`, in place: this rank's block of it becomes the result.
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
+    return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
+        ranks, data_of(data), data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, size_of(data), op};
+}
+
+/// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+void reduce_scatter(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out), block(size_of(in), ranks.size(), ranks.rank()).count,
+                            "this rank's block of in");
+    reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+void reduce_scatter(Transport& ranks, Data&& data, Op op = {}) {
+    reduce_scatter_init<Schedule, Checking>(ranks, data, op)();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out), block(size_of(in), ranks.size(), ranks.rank()).count,
+                            "this rank's block of in");
+    return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
+}
+template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+    requires(!contiguous<Op>)
+auto reduce_scatter_async(Transport& ranks, Data&& data, Op op = {}) {
+    return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, data, op));
+}
+
+}  // namespace ddl

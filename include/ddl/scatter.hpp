@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/plan.hpp>
+
+namespace ddl {
+
+/// A scatter that is set up once and run again and again.
+///
+/// A run puts block `r` of the `count` elements `in` of the root in `out` of rank `r`, `ddl::block(count, size, r).count`
+/// elements. Elsewhere `in` is not read, and may be null. `in` and `out` do not overlap, or the root's `out` is its own block
+/// of `in`. For the rest see `allreduce_plan`.
+template <class Element, class Schedule, class Transport, class Checking = checked>
+class scatter_plan {
+public:
+    scatter_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, int root = 0)
+        : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root} {}
+
+    void operator()() {
+        if constexpr (valid) scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
+    }
+
+    /// Elements of the whole vector.
+    std::size_t count() const noexcept { return count_; }
+    text explanation() const {
+        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::scatter, in_, count_);
+        else return {};
+    }
+
+private:
+    using schedule = schedule_of<Schedule, collective::scatter, no_op, Transport>;
+    static constexpr bool valid = compose<collective::scatter, no_op, Element, schedule, Transport>();
+
+    Transport* ranks_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+    int root_;
+};
+
+/// A plan for equal blocks: `out` is one, and on the root `in` holds one for each rank; elsewhere `in` may be empty.
+/// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `scatter_plan`.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
+    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
+    require_root<unchecked>(ranks, collective::scatter, root);
+    if (ranks.rank() == root) require_count<unchecked>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
+    return scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
+}
+
+/// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+void scatter(Transport& ranks, In&& in, Out&& out, int root = 0) {
+    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
+    require_root<Checking>(ranks, collective::scatter, root);
+    if (ranks.rank() == root) require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
+    scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root}();
+}
+
+/// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
+    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
+    require_root<Checking>(ranks, collective::scatter, root);
+    if (ranks.rank() == root) require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
+    return start(ranks, scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root});
+}
+
+}  // namespace ddl

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/concepts.hpp>
+#include <ddl/transport/mpi_runtime.hpp>
+#include <ddl/transport/patience.hpp>
+#include <ddl/transport/scratch.hpp>
+
+#include <climits>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace ddl {
+
+/// Ranks that are processes of an MPI job and send each other messages.
+///
+/// `ddl::mpi wire{communicator}` works on a duplicate of its own, so that its messages meet no other's; all ranks of
+/// `communicator` make one. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and starts MPI if nobody did. MPI must allow calls
+/// from the thread that calls; nonblocking collectives go on in the background if it was started with MPI_THREAD_MULTIPLE.
+class mpi {
+public:
+    static constexpr const char* name = "mpi";
+
+    class ticket {
+        friend class mpi;
+        MPI_Request request_ = MPI_REQUEST_NULL;
+        bool receives_ = false;
+    };
+
+    mpi() : mpi{world(), timeout_from_environment()} {}
+    explicit mpi(MPI_Comm ranks) : mpi{ranks, timeout_from_environment()} {}
+    mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks)}, limit} {}
+
+    mpi(mpi&& from) noexcept
+        : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_}, limit_{from.limit_},
+          operation_{from.operation_}, broken_{from.broken_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)},
+          queue_{std::move(from.queue_)} {}
+
+    ~mpi() {
+        queue_.reset();  // its calls still use the rest
+        if (ranks_ == MPI_COMM_NULL || !mpi_runtime::is_up()) return;
+        mpi_runtime::sweep();
+        MPI_Comm_free(&ranks_);
+    }
+
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return size_; }
+
+    /// The duplicate. Its tags up to `last_tag` are taken; its errors return.
+    MPI_Comm communicator() const noexcept { return ranks_; }
+
+    /// Sets how long a wait for a peer may take. Ranks may differ in it.
+    void set_timeout(timeout limit) noexcept { limit_ = limit; }
+    timeout limit() const noexcept { return limit_; }
+
+    void begin(const call_site& where) {
+        queue_->drain();
+        if (!mpi_runtime::is_up())
+            throw error(errc::broken, where.operation, rank_, where.round,
+                        "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
+        operation_ = where.operation;
+        hear();
+        if (broken_)
+            throw error(errc::broken, where.operation, rank_, where.round,
+                        "the communicator is broken since an earlier call [%s]", fault_.words);
+    }
+    call_queue& queue() noexcept { return *queue_; }
+
+    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return scratch_.at_least(bytes, use); }
+
+    ticket send(int peer, const void* data, std::size_t bytes, int tag) {
+        ticket result;
+        with_type(bytes, [&](int count, MPI_Datatype type) {
+            check(MPI_Isend(data, count, type, peer, tag, ranks_, &result.request_), "MPI_Isend");
+        });
+        return result;
+    }
+
+    ticket receive(int peer, void* data, std::size_t bytes, int tag) {
+        ticket result;
+        result.receives_ = true;
+        with_type(bytes, [&](int count, MPI_Datatype type) {
+            check(MPI_Irecv(data, count, type, peer, tag, ranks_, &result.request_), "MPI_Irecv");
+        });
+        return result;
+    }
+
+    bool test(ticket& asked) {
+        if (asked.request_ == MPI_REQUEST_NULL) return true;
+        int done = 0;
+        check(MPI_Test(&asked.request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        return done != 0;
+    }
+
+    /// Gives up on a message, which a failure has made pointless: MPI's answers no longer matter. The bytes of a send must
+    /// stay where they are, for MPI cannot take it back.
+    void cancel(ticket& given_up) noexcept {
+        if (given_up.request_ == MPI_REQUEST_NULL) return;
+        int done = given_up.receives_ && MPI_Cancel(&given_up.request_) == MPI_SUCCESS ? 0 : 1;
+        patience waiting{timeout{1}};  // of a message that has begun to arrive the rest may never come
+        while (done == 0 && MPI_Test(&given_up.request_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0)
+            if (waiting.pause() && waiting.expired()) break;
+        if (given_up.request_ != MPI_REQUEST_NULL) MPI_Request_free(&given_up.request_);
+        given_up.request_ = MPI_REQUEST_NULL;
+    }
+
+    void listen(const call_site& where) {
+        hear();
+        if (broken_) throw error(fault_.code, where.operation, rank_, where.round, "a peer gave up [%s]", fault_.words);
+    }
+
+    /// Tells all ranks that this one leaves a collective half done. The first call counts.
+    void fail(errc code, const char* words) noexcept {
+        if (broken_ || !mpi_runtime::is_up()) return;
+        broken_ = true;
+        fault_.code = code;
+        std::snprintf(fault_.words, sizeof fault_.words, "%s", words);
+        try {
+            const char* const bytes = reinterpret_cast<const char*>(&fault_);
+            mpi_runtime::send_to_all({bytes, bytes + sizeof fault_}, fault_tag, ranks_, rank_, size_);
+        } catch (...) {  // without memory nothing can be said: the peers will meet their deadline
+        }
+    }
+
+    /// A communicator of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
+    mpi split(int color, int key) {
+        const call_site where{"split"};
+        if (color < 0) throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
+        begin(where);
+        meet(where);  // MPI_Comm_split knows no deadline
+        MPI_Comm group = MPI_COMM_NULL;
+        check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
+        return {owned{group}, limit_};
+    }
+
+    static constexpr int fault_tag = 16;  // those below are the callers'
+    static constexpr int meeting_tag = 17;
+    static constexpr int last_tag = meeting_tag;
+
+private:
+    struct owned {
+        MPI_Comm ranks;
+    };
+
+    mpi(owned group, timeout limit) : ranks_{group.ranks}, limit_{limit} {
+        check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
+        check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
+        queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
+    }
+
+    static MPI_Comm world() {
+        mpi_runtime::start();
+        return MPI_COMM_WORLD;
+    }
+
+    static MPI_Comm duplicate_of(MPI_Comm ranks) {
+        if (!mpi_runtime::is_up())
+            throw error(errc::invalid_argument, name, -1, -1, "MPI is not running; make it between MPI_Init and MPI_Finalize");
+        int two_groups = 0;
+        if (ranks != MPI_COMM_NULL) mpi_runtime::check(MPI_Comm_test_inter(ranks, &two_groups), "MPI_Comm_test_inter", name, -1);
+        if (ranks == MPI_COMM_NULL || two_groups != 0)
+            throw error(errc::invalid_argument, name, -1, -1, "the communicator is %s; pass one of a single group",
+                        two_groups != 0 ? "an intercommunicator" : "MPI_COMM_NULL");
+        MPI_Comm duplicate = MPI_COMM_NULL;
+        mpi_runtime::check(MPI_Comm_dup(ranks, &duplicate), "MPI_Comm_dup", name, -1);
+        return duplicate;
+    }
+
+    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }
+
+    /// Calls `post(count, type)` for `bytes` bytes. MPI counts in `int`: what is more is one element of a type as long as the
+    /// message, so that it stays one message and any receive that is long enough takes it.
+    template <class Post>
+    void with_type(std::size_t bytes, Post post) const {
+        if (bytes <= INT_MAX) return post(static_cast<int>(bytes), MPI_BYTE);
+        constexpr std::size_t block = std::size_t{1} << 20;
+        struct scoped_type {
+            MPI_Datatype type = MPI_DATATYPE_NULL;
+            ~scoped_type() {
+                if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type);
+            }
+        } blocks, message;
+        check(MPI_Type_contiguous(static_cast<int>(block), MPI_BYTE, &blocks.type), "MPI_Type_contiguous");
+        const int lengths[] = {static_cast<int>(bytes / block), static_cast<int>(bytes % block)};
+        const MPI_Aint places[] = {0, static_cast<MPI_Aint>(bytes - bytes % block)};
+        const MPI_Datatype types[] = {blocks.type, MPI_BYTE};
+        check(MPI_Type_create_struct(2, lengths, places, types, &message.type), "MPI_Type_create_struct");
+        check(MPI_Type_commit(&message.type), "MPI_Type_commit");
+        post(1, message.type);
+    }
+
+    /// Looks whether a peer has announced a failure.
+    void hear() {
+        if (broken_) return;
+        int announced = 0;
+        MPI_Status status;
+        check(MPI_Iprobe(MPI_ANY_SOURCE, fault_tag, ranks_, &announced, &status), "MPI_Iprobe");
+        if (announced == 0) return;
+        check(MPI_Recv(&fault_, sizeof fault_, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE), "MPI_Recv");
+        broken_ = true;
+    }
+
+    /// Returns when all ranks have come: each hears from 1, 2, 4, ... ranks to its left.
+    void meet(const call_site& where) {
+        for (int distance = 1; distance < size_; distance *= 2) {
+            const int left = (rank_ + size_ - distance) % size_;
+            ticket sent = send((rank_ + distance) % size_, nullptr, 0, meeting_tag);
+            ticket came = receive(left, nullptr, 0, meeting_tag);
+            patience waiting{limit_};
+            while (!test(came) || !test(sent)) {
+                if (!waiting.pause()) continue;
+                listen(where);
+                if (!waiting.expired()) continue;
+                const error failure(errc::timeout, where.operation, rank_, -1,
+                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", left,
+                                    waiting.limit());
+                fail(failure.code(), failure.what());
+                cancel(came);
+                cancel(sent);
+                throw failure;
+            }
+        }
+    }
+
+    struct fault {
+        errc code{};
+        char words[text::capacity + 1] = {};
+    };
+
+    MPI_Comm ranks_;
+    int rank_ = -1;
+    int size_ = 0;
+    timeout limit_;
+    const char* operation_ = name;
+    bool broken_ = false;
+    fault fault_;
+    heap_scratch scratch_;
+    std::unique_ptr<call_queue> queue_;
+};
+
+static_assert(message_transport<mpi>);
+
+}  // namespace ddl

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/error.hpp>
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+// MPI's C++ bindings are long gone from the standard: without them headers are quick and free of warnings.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+namespace ddl {
+
+/// MPI as this process has it: who starts and ends it, its return codes as errors, and what it sends for us when we are gone.
+///
+/// MPI can be started and ended once in a process. Who starts it ends it: a program that called `MPI_Init` keeps that duty,
+/// and if `start` had to do it, MPI is finalised when the process exits. Errors of MPI then return; a program that started
+/// MPI itself decides that with the error handler of MPI_COMM_WORLD, where MPICH's `MPI_Test` looks for it.
+class mpi_runtime {
+public:
+    /// Whether MPI calls are allowed at all.
+    static bool is_up() noexcept {
+        int started = 0;
+        int ended = 0;
+        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0;
+    }
+
+    /// Starts MPI if nobody did.
+    static void start() { static const session ours; }
+
+    /// Throws unless `code` is success. `operation` is the collective under way, `call` the MPI function.
+    static void check(int code, const char* call, const char* operation, int rank) {
+        if (code == MPI_SUCCESS) [[likely]]
+            return;
+        char words[MPI_MAX_ERROR_STRING] = "it does not say why";
+        int length = 0;
+        MPI_Error_string(code, words, &length);
+        throw error(errc::system, operation, rank, -1, "%s refused: %s", call, words);
+    }
+
+    /// Whether any thread may call MPI at any time.
+    static bool any_thread() noexcept {
+        int level = MPI_THREAD_SINGLE;
+        return MPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
+    }
+
+    /// Sends `bytes` to all ranks but `rank`, now or later, without a wait and without an error. May throw `bad_alloc`.
+    static void send_to_all(const std::vector<char>& bytes, int tag, MPI_Comm ranks, int rank, int size) {
+        farewells& kept = farewells::all();
+        const std::lock_guard lock{kept.mutex};
+        farewell& mine = kept.list.emplace_back(farewell{bytes, {}});
+        mine.under_way.reserve(static_cast<std::size_t>(size));
+        for (int peer = 0; peer < size; ++peer) {
+            MPI_Request sent = MPI_REQUEST_NULL;
+            if (peer != rank && MPI_Isend(mine.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, ranks, &sent) ==
+                                    MPI_SUCCESS)
+                mine.under_way.push_back(sent);
+        }
+    }
+    /// Forgets what has been sent.
+    static void sweep() noexcept {
+        farewells& kept = farewells::all();
+        const std::lock_guard lock{kept.mutex};
+        kept.list.remove_if([](farewell& one) {
+            int done = 0;
+            const int code = MPI_Testall(static_cast<int>(one.under_way.size()), one.under_way.data(), &done, MPI_STATUSES_IGNORE);
+            return code == MPI_SUCCESS && done != 0;
+        });
+    }
+
+private:
+    struct session {
+        session() {
+            int started = 0;
+            check(MPI_Initialized(&started), "MPI_Initialized", "mpi", -1);
+            if (started != 0) return;
+            int level = MPI_THREAD_SINGLE;
+            check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "mpi", -1);
+            is_ours = true;
+            for (const MPI_Comm ranks : {MPI_COMM_WORLD, MPI_COMM_SELF})  // MPICH asks them when a message under way fails
+                check(MPI_Comm_set_errhandler(ranks, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", "mpi", -1);
+        }
+        session(const session&) = delete;
+        session& operator=(const session&) = delete;
+        ~session() {
+            if (!is_ours || !is_up()) return;
+            sweep();
+            MPI_Finalize();
+        }
+        bool is_ours = false;
+    };
+
+    /// Messages that nobody waits for, and whose bytes must outlive them.
+    struct farewell {
+        std::vector<char> bytes;
+        std::vector<MPI_Request> under_way;
+    };
+    struct farewells {
+        static farewells& all() {
+            static farewells& kept = *new farewells;  // stays: MPI may send until it is finalised
+            return kept;
+        }
+        std::mutex mutex;
+        std::list<farewell> list;
+    };
+};
+
+}  // namespace ddl
