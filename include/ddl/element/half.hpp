@@ -12,7 +12,7 @@ namespace ddl {
 
 /// IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits. It stores; arithmetic and comparisons are `float`'s.
 ///
-/// From `float` it rounds to nearest even, overflows to infinity from 65520 on, and keeps NaN a (quiet) NaN.
+/// From `float` it rounds to nearest even, overflows to infinity from 65520 on, and keeps NaN a NaN.
 struct half {
     std::uint16_t bits;
 
@@ -25,8 +25,8 @@ struct half {
 private:
     using format = narrow_format<5, 10>;
 
-    // Where the machine has an instruction for it the compiler's type is faster, even where it is not vectorised (g++ 12);
-    // elsewhere `_Float16` would call a function for each value. Device code has no `_Float16`.
+    // Where the machine has an instruction for it the compiler's type is faster, even where g++ 12 does not vectorise
+    // it; elsewhere `_Float16` would call a function for each value. Device code has no `_Float16`.
     static constexpr std::uint16_t narrowed(float value) noexcept {
 #if defined(__FLT16_MANT_DIG__) && (defined(__F16C__) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
         if (!std::is_constant_evaluated()) return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
@@ -34,8 +34,7 @@ private:
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t magnitude = all & 0x7fffffffu;
         const std::uint32_t sign = (all >> 16) & 0x8000u;
-        const std::uint32_t clamped =
-            magnitude < 0x47800000u ? magnitude : 0x47800000u;  // 65536, which is infinity's code
+        const std::uint32_t clamped = magnitude < 0x47800000u ? magnitude : 0x47800000u;  // 65536 is infinity's code
         const std::uint32_t payload = magnitude > 0x7f800000u ? 0x200u | ((magnitude >> 13) & 0x3ffu) : 0u;
         return static_cast<std::uint16_t>(sign | format::rounded(clamped) | payload);
     }

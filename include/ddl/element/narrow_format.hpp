@@ -19,8 +19,8 @@ struct narrow_format {
     static constexpr std::uint32_t smallest_normal = smallest_exponent << 23;
     static constexpr std::uint32_t rebias = (smallest_exponent - 1) << 23;
 
-    /// `first` if `condition`, else `second`, both computed: a `?:` makes g++ move the floating addition behind a branch,
-    /// and then it cannot vectorise. For the same reason our callers add and mask what is special to their format.
+    /// `first` if `condition`, else `second`, both computed: a `?:` makes g++ move the floating addition behind a
+    /// branch, and then it cannot vectorise. So our callers too add and mask what is special to their format.
     static constexpr std::uint32_t chosen(bool condition, std::uint32_t first, std::uint32_t second) noexcept {
         const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
         return (first & mask) | (second & ~mask);

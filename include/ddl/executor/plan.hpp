@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/contiguous.hpp>
+#include <ddl/element/elements.hpp>
 #include <ddl/executor/compose.hpp>
 #include <ddl/executor/explain.hpp>
 #include <ddl/executor/over_cluster.hpp>

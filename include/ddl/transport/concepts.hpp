@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ddl {
 
@@ -74,16 +75,16 @@ concept memory_transport = communicator<Transport> && requires(Transport& ranks,
 /// Transports given for each level: `layered`.
 template <class Transport>
 concept stacked_transport = communicator<Transport> && requires(Transport& ranks) {
-    { ranks.node() } -> communicator;
-    { ranks.wire() } -> communicator;
+    requires communicator<std::remove_reference_t<decltype(ranks.node())>>;
+    requires communicator<std::remove_reference_t<decltype(ranks.wire())>>;
 } && !requires(Transport& ranks) { ranks.grouping(); };
 
 /// Memory inside each node and messages between all ranks: `cluster`. Nodes may have unlike numbers of ranks.
 template <class Transport>
 concept clustered_transport = communicator<Transport> && requires(Transport& ranks) {
-    { ranks.node() } -> memory_transport;
-    { ranks.wire() } -> message_transport;          // all ranks, numbered as they are
-    { ranks.ordered_wire() } -> message_transport;  // all ranks, numbered node by node
+    requires memory_transport<std::remove_reference_t<decltype(ranks.node())>>;
+    requires message_transport<std::remove_reference_t<decltype(ranks.wire())>>;          // all ranks, numbered as they are
+    requires message_transport<std::remove_reference_t<decltype(ranks.ordered_wire())>>;  // numbered node by node
     { ranks.nodes() } -> std::same_as<int>;
     ranks.grouping();                               // const int*: the first ordered rank of each node, and the end
 };
