@@ -22,7 +22,8 @@ public:
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::all_gather, in_, count_);
+        if constexpr (valid)
+            return explain_call<schedule, no_op, Element>(*ranks_, collective::all_gather, in_, count_);
         else return {};
     }
 
@@ -39,9 +40,10 @@ private:
 /// A plan for this rank's block `in` and all elements `out`. Local; a wrong length throws here, on this rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
 auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
-    require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in), block(size_of(out), ranks.size(), ranks.rank()).count,
-                             "this rank's block of out");
-    return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(out)};
+    require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in),
+                             block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
+    return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
+                                                                           size_of(out)};
 }
 /// A plan for `data`, in place: this rank's block of it is what this rank gives.
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
@@ -53,8 +55,8 @@ auto all_gather_init(Transport& ranks, Data&& data) {
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
 void all_gather(Transport& ranks, In&& in, Out&& out) {
-    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in), block(size_of(out), ranks.size(), ranks.rank()).count,
-                             "this rank's block of out");
+    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
+                            block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
     all_gather_init<Schedule, Checking>(ranks, in, out)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
@@ -65,8 +67,8 @@ void all_gather(Transport& ranks, Data&& data) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
 auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
-    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in), block(size_of(out), ranks.size(), ranks.rank()).count,
-                             "this rank's block of out");
+    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
+                            block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
     return start(ranks, all_gather_init<Schedule, Checking>(ranks, in, out));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>

@@ -22,7 +22,8 @@ public:
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::all_to_all, in_, count_);
+        if constexpr (valid)
+            return explain_call<schedule, no_op, Element>(*ranks_, collective::all_to_all, in_, count_);
         else return {};
     }
 
@@ -48,7 +49,8 @@ private:
 template <class Checking, class Transport>
 void require_blocks(Transport& ranks, std::size_t count) {
     const auto size = static_cast<std::size_t>(ranks.size());
-    require_count<Checking>(ranks, collective::all_to_all, "in", count, count / size * size, "a block of equal length for each rank");
+    require_count<Checking>(ranks, collective::all_to_all, "in", count, count / size * size,
+                            "a block of equal length for each rank");
 }
 
 /// A plan for `in` and `out` of equal length, a multiple of the number of ranks. Local; a wrong length throws here.
@@ -56,13 +58,15 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
     require_count<unchecked>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<unchecked>(ranks, size_of(in));
-    return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in)};
+    return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
+                                                                           size_of(in)};
 }
 /// A plan for `data`, in place.
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
 auto all_to_all_init(Transport& ranks, Data&& data) {
     require_blocks<unchecked>(ranks, size_of(data));
-    return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data), size_of(data)};
+    return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
+                                                                            size_of(data)};
 }
 
 /// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and

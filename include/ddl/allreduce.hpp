@@ -43,20 +43,24 @@ private:
 };
 
 /// A plan for `in` and `out` of equal length. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+          class Op = sum>
 auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<unchecked>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
-    return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in), op};
+    return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
+                                                                              size_of(in), op};
 }
 /// A plan for `data`, in place.
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
     requires(!contiguous<Op>)
 auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
-    return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data), size_of(data), op};
+    return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
+                                                                               size_of(data), op};
 }
 
 /// Folds `in` of all ranks into `out` of every rank. All ranks call it with equal counts, types, ops and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+          class Op = sum>
 void allreduce(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
     allreduce_init<Schedule, Checking>(ranks, in, out, op)();
@@ -69,7 +73,8 @@ void allreduce(Transport& ranks, Data&& data, Op op = {}) {
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+          class Op = sum>
 auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, in, out, op));
@@ -98,15 +103,16 @@ void allreduce_n(Transport& ranks, Tensors&& tensors, Op op = {}) {
         count += size_of(each);
         sizes = sizes * 16777619U + static_cast<std::uint32_t>(size_of(each)) + 1;
     }
-    auto* const packed = reinterpret_cast<element_type*>(ranks.scratch(count * sizeof(element_type), scratch_for::fusion));
+    auto* const packed =
+        reinterpret_cast<element_type*>(ranks.scratch(count * sizeof(element_type), scratch_for::fusion));
     std::size_t at = 0;
     for (auto&& each : tensors) {
         kernel::copy<element_type>(data_of(each), packed + at, size_of(each));
         at += size_of(each);
     }
     if constexpr (valid)
-        allreduce_over<schedule, Checking>(
-            ranks, static_cast<const element_type*>(packed), packed, count, op, collective::allreduce_n, static_cast<int>(sizes));
+        allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(packed), packed, count, op,
+                                           collective::allreduce_n, static_cast<int>(sizes));
     at = 0;
     for (auto&& each : tensors) {
         kernel::copy<element_type>(packed + at, data_of(each), size_of(each));
@@ -118,7 +124,8 @@ void allreduce_n(Transport& ranks, Tensors&& tensors, Op op = {}) {
 /// elements stay where they are and belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
 auto allreduce_n_async(Transport& ranks, Tensors tensors, Op op = {}) {
-    return ranks.queue().push([&ranks, tensors = std::move(tensors), op]() mutable { allreduce_n<Schedule, Checking>(ranks, tensors, op); });
+    return ranks.queue().push(
+        [&ranks, tensors = std::move(tensors), op]() mutable { allreduce_n<Schedule, Checking>(ranks, tensors, op); });
 }
 
 }  // namespace ddl

@@ -11,7 +11,8 @@ namespace ddl {
 template <class Schedule = tuned, class Checking = checked, class Transport>
 void barrier(Transport& ranks) {
     using schedule = schedule_of<Schedule, collective::barrier, no_op, Transport>;
-    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, Transport>()) barrier_over<schedule, Checking>(ranks);
+    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, Transport>())
+        barrier_over<schedule, Checking>(ranks);
 }
 
 /// The same without blocking: a `ddl::request`.

@@ -21,7 +21,8 @@ public:
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::broadcast, data_, count_);
+        if constexpr (valid)
+            return explain_call<schedule, no_op, Element>(*ranks_, collective::broadcast, data_, count_);
         else return {};
     }
 

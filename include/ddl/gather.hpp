@@ -44,7 +44,8 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<unchecked>(ranks, collective::gather, root);
-    if (ranks.rank() == root) require_count<unchecked>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    if (ranks.rank() == root)
+        require_count<unchecked>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
     return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
 }
 
@@ -53,7 +54,8 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 void gather(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::gather, root);
-    if (ranks.rank() == root) require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    if (ranks.rank() == root)
+        require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
     gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root}();
 }
 
@@ -62,8 +64,10 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::gather, root);
-    if (ranks.rank() == root) require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
-    return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root});
+    if (ranks.rank() == root)
+        require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
+                                                                                    count, root});
 }
 
 }  // namespace ddl

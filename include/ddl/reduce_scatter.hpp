@@ -24,7 +24,8 @@ public:
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, Op, Element>(*ranks_, collective::reduce_scatter, in_, count_);
+        if constexpr (valid)
+            return explain_call<schedule, Op, Element>(*ranks_, collective::reduce_scatter, in_, count_);
         else return {};
     }
 
@@ -40,25 +41,29 @@ private:
 };
 
 /// A plan for all elements `in` and this rank's block `out`. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+          class Op = sum>
 auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out), block(size_of(in), ranks.size(), ranks.rank()).count,
-                             "this rank's block of in");
-    return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), size_of(in), op};
+    require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out),
+                             block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
+    return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
+                                                                                   size_of(in), op};
 }
 /// A plan for `data`, in place: this rank's block of it becomes the result.
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
     requires(!contiguous<Op>)
 auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
     return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_of(data), data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, size_of(data), op};
+        ranks, data_of(data), data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, size_of(data),
+        op};
 }
 
 /// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+          class Op = sum>
 void reduce_scatter(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out), block(size_of(in), ranks.size(), ranks.rank()).count,
-                            "this rank's block of in");
+    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
+                            block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
@@ -68,10 +73,11 @@ void reduce_scatter(Transport& ranks, Data&& data, Op op = {}) {
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+          class Op = sum>
 auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out), block(size_of(in), ranks.size(), ranks.rank()).count,
-                            "this rank's block of in");
+    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
+                            block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
     return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>

@@ -36,7 +36,7 @@ public:
         return to_upper < to_lower ? upper : upper - 1;
     }
 
-    /// Where rounding goes wrong if it does: each number, each middle of two, the floats beside these, and some between.
+    /// Where rounding goes wrong if it does: each number, each middle of two, the floats beside these, some between.
     std::vector<float> questions() const {
         std::vector<float> all = {0.0f, 3.4e38f, 1.4e-45f, 1.0e-38f, 5.0e-40f};
         std::mt19937 random{7};

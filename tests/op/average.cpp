@@ -19,6 +19,10 @@ using ddl::average;
 using ddl::combines;
 using ddl::finishes;
 
+struct only_a_sum {
+    friend constexpr only_a_sum operator+(only_a_sum, only_a_sum) noexcept { return {}; }
+};
+
 namespace {
 struct point {
     float x, y;
@@ -33,10 +37,6 @@ struct cents {
     friend constexpr cents operator/(cents a, int b) noexcept { return {a.count / b}; }
     friend cents operator/(cents, double) = delete;
 };
-struct only_a_sum {
-    friend constexpr only_a_sum operator+(only_a_sum, only_a_sum) noexcept { return {}; }
-};
-
 /// The average of equal contributions and one more.
 template <class Element>
 Element average_of(Element first, Element rest, int ranks) {

@@ -9,12 +9,10 @@
 #include <cstdint>
 #include <limits>
 
-namespace {
 struct only_less {
     int key;
     friend constexpr bool operator<(only_less a, only_less b) noexcept { return a.key < b.key; }
 };
-}  // namespace
 
 static_assert(ddl::ordered<int> && ddl::ordered<long double> && ddl::ordered<only_less>);
 static_assert(!ddl::ordered<bool> && !ddl::ordered<std::complex<float>>);

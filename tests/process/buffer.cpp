@@ -83,12 +83,24 @@ BOOST_AUTO_TEST_CASE(starts_with_zeros_even_where_others_were_before) {
 
 BOOST_AUTO_TEST_CASE(is_seen_by_all_ranks) {
     run(4, [](ddl::shared_memory& node) {
-        for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{30'000'000}}) {
+        for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{1'000'000}}) {
             ddl::buffer<int> memory{node, count};
             show(node, memory);
             std::vector<int, ddl::shared_allocator<int>> same(count, ddl::shared_allocator<int>{node});
             show(node, same);
         }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(longer_than_a_view_is_seen_by_all_ranks) {
+    run(2, [](ddl::shared_memory& node) {
+        ddl::buffer<int> before{node, 100};
+        ddl::buffer<int> memory{node, 17'000'000};
+        ddl::buffer<int> after{node, 100};
+        show(node, std::span{memory}.first(100));
+        show(node, std::span{memory}.last(1000));
+        show(node, before);
+        show(node, after);
     });
 }
 

@@ -58,15 +58,6 @@ bool lost(const outcome& result, const char* who) {
            result.mentions((std::string{who} + " has ended").c_str());
 }
 
-/// Leaves this process room for two more files.
-void leave_two_files() {
-    int files[3];
-    for (int& file : files) file = ::dup(0);
-    for (const int file : files) ::close(file);
-    const rlimit limit{static_cast<rlim_t>(files[2]), static_cast<rlim_t>(files[2])};
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// Files of ours in the place where named shared memory would lie.
 std::vector<std::string> left_behind() {
     std::vector<std::string> names;
@@ -216,19 +207,42 @@ BOOST_AUTO_TEST_CASE(whichever_of_them_loses_patience_first) {
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_the_system_refuses_something_tells_the_others) {
-    for (const int poor : {0, 1}) {
-        const std::string job = fresh_job();
-        children ranks;
-        for (int rank = 0; rank < 3; ++rank)
-            ranks.start([&, rank] {
-                if (rank == poor) leave_two_files();  // the socket and the memory, which a rank opens once more
-                if (rank == 0) sleep_for(0.3);        // so that all are there
-                ddl::shared_memory{job, rank, 3, ddl::timeout{rank == poor ? 30.0 : 5.0}};
-            });
-        for (const outcome& result : ranks.finish()) {
-            BOOST_TEST(result.is(ddl::errc::system), result);
-            BOOST_TEST(result.mentions("Too many open files"), result);
-        }
+    const std::string job = fresh_job();
+    marks taken;
+    children ranks;
+    ranks.start([&] { ddl::shared_memory{job, 0, 3, ddl::timeout{30}}; });
+    ranks.start([&] {
+        EXPECT(taken.wait_for(1));
+        ddl::shared_memory{job, 1, 3, ddl::timeout{30}};
+    });
+    ranks.start([&] {
+        ddl::rendezvous meeting{job, 2, 3, ddl::timeout{30}};
+        ddl::shared_heap heap{meeting.attend(), 2, 3};
+        EXPECT(heap.hold(ddl::shared_heap::first_address + 1));  // the lock of rank 1
+        taken.leave();
+        meeting.await_all([](int) { return false; });
+    });
+    for (const outcome& result : ranks.finish()) {
+        BOOST_TEST(result.is(ddl::errc::system), result);
+        BOOST_TEST(result.mentions("a lock on the shared memory"), result);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(and_so_does_rank_0) {
+    const std::string job = fresh_job();
+    children ranks;
+    for (int rank = 0; rank < 3; ++rank)
+        ranks.start([&, rank] {
+            const rlimit longest{1 << 20, 1 << 20};
+            if (rank == 0) {
+                sleep_for(0.3);  // so that all are there
+                ::setrlimit(RLIMIT_FSIZE, &longest);
+            }
+            ddl::shared_memory{job, rank, 3, ddl::timeout{rank == 0 ? 30.0 : 5.0}};
+        });
+    for (const outcome& result : ranks.finish()) {
+        BOOST_TEST(result.is(ddl::errc::system), result);
+        BOOST_TEST(result.mentions("ulimit -f"), result);
     }
 }
 

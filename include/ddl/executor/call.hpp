@@ -12,13 +12,22 @@
 namespace ddl {
 
 enum class collective : std::uint32_t {
-    allreduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier, allreduce_n,
+    allreduce,
+    reduce_scatter,
+    all_gather,
+    broadcast,
+    reduce,
+    gather,
+    scatter,
+    all_to_all,
+    barrier,
+    allreduce_n,
     refused  // a rank whose own arguments make no sense tells the others
 };
 
 constexpr const char* to_string(collective what) noexcept {
-    constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
-                                     "gather",    "scatter",        "all_to_all", "barrier",   "allreduce_n", "refused"};
+    constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",   "reduce", "gather",
+                                     "scatter",   "all_to_all",     "barrier",    "allreduce_n", "refused"};
     return names[static_cast<int>(what)];
 }
 
@@ -36,7 +45,7 @@ struct call {
     std::uint64_t count = 0;  // elements of the whole vector
     collective what = collective::barrier;
     std::int32_t root = 0;
-    std::uint32_t op = 0;        // type fingerprints; 0 for none
+    std::uint32_t op = 0;  // type fingerprints; 0 for none
     std::uint32_t element = 0;
     std::uint32_t schedule = 0;
     std::uint32_t element_bytes = 0;
@@ -79,17 +88,21 @@ inline error mismatch(const call& ours, int rank, const call& theirs, int peer) 
         return make("rank %d calls %s, this rank %s; call the same collectives in the same order on every rank", peer,
                     to_string(theirs.what), to_string(ours.what));
     if (ours.element != theirs.element || ours.element_bytes != theirs.element_bytes)
-        return make("rank %d brings elements of type %s (%u bytes), this rank %s (%u bytes); pass equal types on every rank", peer,
-                    theirs.element_name, theirs.element_bytes, ours.element_name, ours.element_bytes);
+        return make(
+            "rank %d brings elements of type %s (%u bytes), this rank %s (%u bytes); pass equal types on every rank",
+            peer, theirs.element_name, theirs.element_bytes, ours.element_name, ours.element_bytes);
     if (ours.count != theirs.count)
         return make("rank %d brings %llu elements, this rank %llu; pass equal counts on every rank", peer,
                     static_cast<unsigned long long>(theirs.count), static_cast<unsigned long long>(ours.count));
     if (ours.op != theirs.op)
-        return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.op_name, ours.op_name);
+        return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.op_name,
+                    ours.op_name);
     if (ours.root != theirs.root && ours.what == collective::allreduce_n)
-        return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank", peer);
+        return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank",
+                    peer);
     if (ours.root != theirs.root)
-        return make("rank %d names root %d, this rank %d; pass equal roots on every rank", peer, theirs.root, ours.root);
+        return make("rank %d names root %d, this rank %d; pass equal roots on every rank", peer, theirs.root,
+                    ours.root);
     return make("rank %d calls with another schedule; name the same schedule on every rank", peer);
 }
 

@@ -11,7 +11,8 @@ namespace ddl {
 template <class Schedule, collective What>
 inline constexpr bool offers = [] {
     if constexpr (What == collective::allreduce || What == collective::barrier) return schedule<Schedule>;
-    else if constexpr (What == collective::reduce_scatter || What == collective::all_gather) return has_halves<Schedule>;
+    else if constexpr (What == collective::reduce_scatter || What == collective::all_gather)
+        return has_halves<Schedule>;
     else if constexpr (What == collective::broadcast) return broadcasts<Schedule>;
     else if constexpr (What == collective::reduce) return reduces<Schedule>;
     else if constexpr (What == collective::gather) return gathers<Schedule>;
@@ -53,23 +54,25 @@ consteval bool compose() {
         static_assert(communicator<Transport>,
                       "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
     } else if constexpr (!element<Element>) {
-        static_assert(element<Element>, "ddl: an element must be trivially copyable; pass plain values, or a struct of them");
+        static_assert(element<Element>,
+                      "ddl: an element must be trivially copyable; pass plain values, or a struct of them");
     } else if constexpr (!is_schedule<Schedule>) {
-        static_assert(is_schedule<Schedule>, "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
+        static_assert(is_schedule<Schedule>,
+                      "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
     } else if constexpr (!offers<Schedule, What>) {
-        static_assert(offers<Schedule, What>,
-                      "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
+        static_assert(
+            offers<Schedule, What>,
+            "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
     } else if constexpr (reduces_values) {
         if constexpr (!combines<Op, Element>)
             static_assert(combines<Op, Element>,
                           "ddl: this op has no meaning for this element; pick another, or give yours an operator()");
-        else if constexpr (commutes<Op> || std::same_as<Schedule, tuned>)
-            return true;
+        else if constexpr (commutes<Op> || std::same_as<Schedule, tuned>) return true;
         else if constexpr (!in_rank_order<Schedule, What>)
-            static_assert(in_rank_order<Schedule, What>, "ddl: this schedule rotates the operands; write ddl::recursive_doubling, or "
-                                                      "mark the op with ddl::commutative");
-        else
-            return true;
+            static_assert(in_rank_order<Schedule, What>,
+                          "ddl: this schedule rotates the operands; write ddl::recursive_doubling, or "
+                          "mark the op with ddl::commutative");
+        else return true;
     } else {
         return true;
     }

@@ -48,7 +48,8 @@ struct agreement {
 /// is sent as it stands at that time, if `known.carries`; arrivals are folded into it by `join(side, arrived)`, but only
 /// while all calls agree.
 template <message_transport Transport, class Join>
-agreement join_agreements(Transport& wire, agreement known, call_site where, std::byte* payload, std::size_t bytes, Join join) {
+agreement join_agreements(Transport& wire, agreement known, call_site where, std::byte* payload, std::size_t bytes,
+                          Join join) {
     const int tag = static_cast<int>(message_tag::contract);
     const int rank = wire.rank();
     const auto program = allreduce_program<recursive_doubling>(wire.size());
@@ -87,8 +88,7 @@ agreement join_agreements(Transport& wire, agreement known, call_site where, std
         if (joined.differs < 0 && theirs.carries != 0) {
             if (known.carries != 0 && arrival != action::receive)
                 join(lower ? kernel::side::left : kernel::side::right, static_cast<const std::byte*>(incoming->body));
-            else
-                kernel::copy(static_cast<const std::byte*>(incoming->body), payload, bytes);
+            else kernel::copy(static_cast<const std::byte*>(incoming->body), payload, bytes);
         }
         joined.carries = known.carries | theirs.carries;
         known = joined;

@@ -42,15 +42,17 @@ void explain_way(text& line, Transport& ranks, collective what, const void* in, 
         spelled<Chosen>::append(line);
         if constexpr (!std::same_as<Chosen, direct>) {
             line.append(", walked round by round through windows of %zu bytes, as it was named", ranks.window_bytes());
-        } else if ((what == collective::allreduce || what == collective::reduce) && bytes <= memory_call<Transport>::one_shot_bytes) {
+        } else if ((what == collective::allreduce || what == collective::reduce) &&
+                   bytes <= memory_call<Transport>::one_shot_bytes) {
             line.append(", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them",
                         memory_call<Transport>::one_shot_bytes);
         } else if (ranks.address_of(in, bytes) != 0) {
             line.append(", fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied");
         } else {
-            line.append(", fused and staged through windows of %zu bytes, for peers cannot map this rank's buffer; a "
-                        "ddl::buffer would save the copies",
-                        ranks.window_bytes());
+            line.append(
+                ", fused and staged through windows of %zu bytes, for peers cannot map this rank's buffer; a "
+                "ddl::buffer would save the copies",
+                ranks.window_bytes());
         }
     });
 }
@@ -67,8 +69,8 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
             if (std::same_as<Chosen, recursive_doubling> && bytes <= contract_bytes)
                 line.append(", in the messages that compare the calls");
             else
-                line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(), program.rounds(),
-                            message_run<Transport>::segment_bytes);
+                line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(),
+                            program.rounds(), message_run<Transport>::segment_bytes);
         }
     });
 }
@@ -93,10 +95,10 @@ void explain_way(text& line, Transport& ranks, collective what, const void* in, 
     with_schedule<chosen>(count * sizeof(Element), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (hierarchy<Chosen>)
-            line.append(": reduce-scatter in shared memory, every rank carries its share over %s, all-gather in shared memory",
-                        std::remove_reference_t<decltype(ranks.wire())>::name);
-        else
-            line.append(" over %s between all ranks", std::remove_reference_t<decltype(ranks.wire())>::name);
+            line.append(
+                ": reduce-scatter in shared memory, every rank carries its share over %s, all-gather in shared memory",
+                std::remove_reference_t<decltype(ranks.wire())>::name);
+        else line.append(" over %s between all ranks", std::remove_reference_t<decltype(ranks.wire())>::name);
     });
 }
 

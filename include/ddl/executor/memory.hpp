@@ -98,8 +98,8 @@ public:
             fold_from(from, out + begin / sizeof(Element), here / sizeof(Element), op);
         };
         return stream<Element>(
-            in, count, size_, [&](int, int block) { return first(block); }, [&](int, int block) { return length(block); },
-            longest, consume);
+            in, count, size_, [&](int, int block) { return first(block); },
+            [&](int, int block) { return length(block); }, longest, consume);
     }
 
     /// Every rank publishes some of `parts` blocks of its `in`; every rank copies those it wants.
@@ -108,7 +108,8 @@ public:
     /// publishes none. `wants(copy)` calls `copy(peer, part, to)` for each block that this rank takes. `longest`: an upper
     /// bound of all lengths, equal on all ranks.
     template <class Element, class First, class Length, class Wants>
-    protocol move(const Element* in, std::size_t count, int parts, First first, Length length, std::size_t longest, Wants wants) {
+    protocol move(const Element* in, std::size_t count, int parts, First first, Length length, std::size_t longest,
+                  Wants wants) {
         const auto consume = [&](std::size_t begin, std::size_t most, auto fetch) {
             wants([&](int peer, int part, Element* to) {
                 const std::size_t bytes = length(peer, part) * sizeof(Element);
@@ -226,11 +227,11 @@ private:
                 return reinterpret_cast<Element*>(half(peer, turn)) + static_cast<std::size_t>(part) * each;
             };
             for (int block = 0; block < size_; ++block)
-                if (block != rank_)
-                    kernel::copy(in + blocks.first(block) + begin, place(rank_, block), here(block));
+                if (block != rank_) kernel::copy(in + blocks.first(block) + begin, place(rank_, block), here(block));
             step();
             const auto from = [&](int peer) {
-                return peer == rank_ ? in + blocks.first(rank_) + begin : static_cast<const Element*>(place(peer, rank_));
+                return peer == rank_ ? in + blocks.first(rank_) + begin
+                                     : static_cast<const Element*>(place(peer, rank_));
             };
             fold_from(from, place(rank_, size_), here(rank_), op);
             step();
@@ -244,7 +245,8 @@ private:
     ///
     /// `consume(begin, bytes, fetch)` may read up to `bytes` bytes from byte `begin` on of each block: `fetch(peer, part)`.
     template <class Element, class First, class Length, class Consume>
-    protocol stream(const Element* in, std::size_t count, int parts, First first, Length length, std::size_t longest, Consume consume) {
+    protocol stream(const Element* in, std::size_t count, int parts, First first, Length length, std::size_t longest,
+                    Consume consume) {
         const auto publishes = [&](int peer) {
             for (int part = 0; part < parts; ++part)
                 if (length(peer, part) != 0) return true;
@@ -254,7 +256,8 @@ private:
         const Element* source = in;
         if (each == 0 && publishes(rank_)) {
             // elements too large for the windows: memory that all can map stands in for the caller's
-            auto* const stand_in = reinterpret_cast<Element*>(ranks_.scratch(count * sizeof(Element), scratch_for::stand_in));
+            auto* const stand_in =
+                reinterpret_cast<Element*>(ranks_.scratch(count * sizeof(Element), scratch_for::stand_in));
             kernel::copy(in, stand_in, count);
             source = stand_in;
         }
@@ -264,7 +267,8 @@ private:
         if (direct) {
             consume(0, longest * sizeof(Element), [&](int peer, int part) {
                 const std::size_t end = first(peer, part) + length(peer, part);
-                return reinterpret_cast<const std::byte*>(mapped<const Element>(peer, announced(peer).in, end) + first(peer, part));
+                return reinterpret_cast<const std::byte*>(mapped<const Element>(peer, announced(peer).in, end) +
+                                                          first(peer, part));
             });
             step();  // nobody may leave while others still load from its buffer
             half_done_.end();

@@ -37,7 +37,8 @@ void walk(Transport& ranks, const call& what, bool compares, const Program& prog
         return reinterpret_cast<accumulator*>(ranks.window(peer)) + static_cast<std::size_t>(chunk) * room;
     };
     const auto aside = [&](int chunk) {
-        return reinterpret_cast<accumulator*>(ranks.window(rank) + ranks.window_bytes() / 2) + static_cast<std::size_t>(chunk) * room;
+        return reinterpret_cast<accumulator*>(ranks.window(rank) + ranks.window_bytes() / 2) +
+               static_cast<std::size_t>(chunk) * room;
     };
 
     for (std::size_t begin = 0; begin < longest; begin += room) {
@@ -79,18 +80,18 @@ void walk(Transport& ranks, const call& what, bool compares, const Program& prog
                         continue;
                     }
                     if (sent(chunk)) {
-                        if (!combined_before(i, chunk)) kernel::copy(static_cast<const accumulator*>(ours), aside(chunk), here(chunk));
+                        if (!combined_before(i, chunk))
+                            kernel::copy(static_cast<const accumulator*>(ours), aside(chunk), here(chunk));
                         ours = aside(chunk);
                     }
-                    if (t.peer < rank)
-                        kernel::combine<kernel::side::left>(arrived, ours, here(chunk), op);
-                    else
-                        kernel::combine<kernel::side::right>(arrived, ours, here(chunk), op);
+                    if (t.peer < rank) kernel::combine<kernel::side::left>(arrived, ours, here(chunk), op);
+                    else kernel::combine<kernel::side::right>(arrived, ours, here(chunk), op);
                 }
             }
             const std::uint64_t read = ranks.advance();
             for (int i = 0; i < width; ++i)
-                if (const transfer t = program.at(rank, round, i); t.what == action::send) ranks.await(t.peer, read, where);
+                if (const transfer t = program.at(rank, round, i); t.what == action::send)
+                    ranks.await(t.peer, read, where);
             for (int i = 0; i < width; ++i) {
                 const transfer t = program.at(rank, round, i);
                 if (t.what != action::receive_reduce) continue;

@@ -17,7 +17,7 @@ enum class message_tag : int { contract = 1, payload = 2 };
 template <message_transport Transport>
 void complete(Transport& wire, typename Transport::ticket& message, const call_site& where, int peer) {
     if (wire.test(message)) return;
-    patience waiting{wire.limit()};
+    patience waiting{wire.limit(), patience::crowded};  // each turn is a look at the network, and long enough
     while (!wire.test(message)) {
         if (!waiting.pause()) continue;
         wire.listen(where);
@@ -149,7 +149,8 @@ public:
             if (all_at_once) sends.complete_all(where_);
             for (const operand& next : waiting) {
                 operands.complete_one(where_);
-                combine(next.peer < rank ? kernel::side::left : kernel::side::right, next.arrived, next.ours, next.bytes);
+                combine(next.peer < rank ? kernel::side::left : kernel::side::right, next.arrived, next.ours,
+                        next.bytes);
                 if (posted < waiting.size()) post();
             }
             receives.complete_all(where_);

@@ -36,8 +36,7 @@ void on_one_level(Transport& ranks, Use use) {
     ranks.begin({to_string(What), 0});
     if (ranks.nodes() == 1)
         use.template operator()<resolved<typename flattened<Schedule>::type, What, Op, node>>(ranks.node());
-    else
-        use.template operator()<resolved<Schedule, What, Op, wire>>(ranks.wire());
+    else use.template operator()<resolved<Schedule, What, Op, wire>>(ranks.wire());
 }
 
 template <clustered_transport Transport>
@@ -65,20 +64,24 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
 template <class Schedule, class Checking, class Op, class Element, clustered_transport Transport>
 void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
-    const auto flat = [&]<class Chosen>(auto& level) { allreduce_over<Chosen, Checking>(level, in, out, count, op, what, detail); };
+    const auto flat = [&]<class Chosen>(auto& level) {
+        allreduce_over<Chosen, Checking>(level, in, out, count, op, what, detail);
+    };
     if (ranks.nodes() == 1) return on_one_level<collective::allreduce, Schedule, Op>(ranks, flat);
-    with_schedule<resolved<Schedule, collective::allreduce, Op, Transport>>(count * sizeof(Element), [&]<class Chosen>() {
-        if constexpr (hierarchy<Chosen>) {
-            if (!commutes<Op> && !ranks.ordered())
-                throw error(errc::invalid_argument, "allreduce", ranks.rank(), -1,
-                            "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
-                            "ddl::recursive_doubling");
-            compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
-            fold_levels<Chosen>(ranks, in, out, count, op, true, {to_string(what), 0});
-        } else {
-            on_one_level<collective::allreduce, Chosen, Op>(ranks, flat);
-        }
-    });
+    with_schedule<resolved<Schedule, collective::allreduce, Op, Transport>>(
+        count * sizeof(Element), [&]<class Chosen>() {
+            if constexpr (hierarchy<Chosen>) {
+                if (!commutes<Op> && !ranks.ordered())
+                    throw error(
+                        errc::invalid_argument, "allreduce", ranks.rank(), -1,
+                        "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
+                        "ddl::recursive_doubling");
+                compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
+                fold_levels<Chosen>(ranks, in, out, count, op, true, {to_string(what), 0});
+            } else {
+                on_one_level<collective::allreduce, Chosen, Op>(ranks, flat);
+            }
+        });
 }
 
 template <class Schedule, class Checking, class Op, class Element, clustered_transport Transport>

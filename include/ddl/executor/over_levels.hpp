@@ -58,14 +58,16 @@ struct node_shares {
 /// Reduce-scatter (`Gathers` false) or all-gather among the ranks of a node, in place in `data`, of their shares.
 /// `down` is `Inner`'s reduce-scatter in every group.
 template <class Inner, bool Gathers, class Accumulator, class Op, memory_transport Node>
-void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data, const Op& op) {
+void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data,
+                 const Op& op) {
     const call what = describe<no_op, Accumulator, Inner>(Gathers ? collective::all_gather : collective::reduce_scatter,
                                                           shares.cut.count, 0);
     const int rank = node.rank();
     if constexpr (std::same_as<Inner, direct> && Gathers) {
         memory_call{node, what, false}.move(
-            static_cast<const Accumulator*>(data), shares.cut.count, 1, [&](int peer, int) { return shares.first(peer); },
-            [&](int peer, int) { return shares.length(peer); }, shares.longest(),
+            static_cast<const Accumulator*>(data), shares.cut.count, 1,
+            [&](int peer, int) { return shares.first(peer); }, [&](int peer, int) { return shares.length(peer); },
+            shares.longest(),
             [&](auto copy) {
                 for (int peer = 0; peer < node.size(); ++peer)
                     if (peer != rank) copy(peer, 0, data + shares.first(peer));
@@ -73,7 +75,8 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
     } else if constexpr (std::same_as<Inner, direct>) {
         memory_call{node, what, false}.fold_blocks(
             static_cast<const Accumulator*>(data), data + shares.first(rank), shares.cut.count, op,
-            [&](int block) { return shares.first(block); }, [&](int block) { return shares.length(block); }, shares.longest());
+            [&](int block) { return shares.first(block); }, [&](int block) { return shares.length(block); },
+            shares.longest());
     } else {
         const auto owns = [&](int chunk) {
             return shares.cut.first(chunk) >= shares.first(rank) && shares.cut.first(chunk) < shares.first(rank + 1);
@@ -82,18 +85,19 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
         const auto value = [&](int chunk) { return data + shares.cut.first(chunk); };
         if constexpr (Gathers)
             walk<keep, Accumulator>(
-                node, what, false, group_view<mirror<inside_groups<Inner>>>{{down}, node.size(), first, 1}, shares.cut.longest(),
-                keep{}, length, [&](int c) { return owns(c) ? value(c) : nullptr; }, value);
+                node, what, false, group_view<mirror<inside_groups<Inner>>>{{down}, node.size(), first, 1},
+                shares.cut.longest(), keep{}, length, [&](int c) { return owns(c) ? value(c) : nullptr; }, value);
         else
-            walk<Op, Accumulator>(
-                node, what, false, group_view<inside_groups<Inner>>{down, node.size(), first, 1}, shares.cut.longest(), op, length,
-                value, [&](int c) { return owns(c) ? value(c) : nullptr; });
+            walk<Op, Accumulator>(node, what, false, group_view<inside_groups<Inner>>{down, node.size(), first, 1},
+                                  shares.cut.longest(), op, length, value,
+                                  [&](int c) { return owns(c) ? value(c) : nullptr; });
     }
 }
 
 /// The same among ranks that send each other messages.
 template <class Inner, bool Gathers, class Accumulator, class Op, message_transport Node>
-void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data, const Op& op) {
+void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data,
+                 const Op& op) {
     using half = std::conditional_t<Gathers, mirror<inside_groups<Inner>>, inside_groups<Inner>>;
     message_call<unchecked, Node> here{node, {}};
     here.compare();
@@ -115,7 +119,10 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
 }
 
 template <class Schedule>
-concept hierarchy = requires { typename Schedule::inner; typename Schedule::outer; };
+concept hierarchy = requires {
+    typename Schedule::inner;
+    typename Schedule::outer;
+};
 
 template <hierarchy Schedule, class Accumulator, class Op, stacked_transport Transport>
 void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
@@ -126,7 +133,8 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
     const node_shares shares{{count, slices.chunks()}, slices, members};
     const inside_groups<inner> down{members, slices};
     inside_node<inner, false>(node, down, 0, shares, data, op);
-    fold_in_place<typename Schedule::outer>(ranks.wire(), data + shares.first(node.rank()), shares.length(node.rank()), op);
+    fold_in_place<typename Schedule::outer>(ranks.wire(), data + shares.first(node.rank()), shares.length(node.rank()),
+                                            op);
     inside_node<inner, true>(node, down, 0, shares, data, op);
 }
 
@@ -167,7 +175,8 @@ void compare_levels(Transport& ranks, const call& what) {
 /// Runs a schedule over levels: a hierarchy level by level, with a reduce-scatter inside, an allreduce of each share across
 /// and an all-gather inside. The ranks that `take` the result have it finished in `out`.
 template <class Schedule, class Op, class Element, communicator Transport>
-void fold_levels(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, bool takes, const call_site& where) {
+void fold_levels(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, bool takes,
+                 const call_site& where) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr bool in_place = std::same_as<accumulator, Element>;
     half_done guard{ranks};
@@ -175,7 +184,8 @@ void fold_levels(Transport& ranks, const Element* in, Element* out, std::size_t 
     accumulator* work = nullptr;
     if constexpr (in_place)
         if (takes) work = out;
-    if (work == nullptr) work = reinterpret_cast<accumulator*>(ranks.scratch(count * sizeof(accumulator), scratch_for::levels));
+    if (work == nullptr)
+        work = reinterpret_cast<accumulator*>(ranks.scratch(count * sizeof(accumulator), scratch_for::levels));
     if (static_cast<const void*>(work) != in) kernel::convert(in, work, count);
     fold_in_place<Schedule>(ranks, work, count, unfinished<Op>{op});
     if (takes && !(in_place && !finishes<Op, Element>)) kernel::finish(work, out, count, op, ranks.size());
@@ -213,7 +223,8 @@ template <class Schedule, class Checking, class Element, stacked_transport Trans
 void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root) {
     compare_levels<Checking>(ranks, describe<no_op, Element, Schedule>(collective::broadcast, count, root));
     const int members = ranks.node().size();
-    if (ranks.node().rank() == root % members) broadcast_over<Schedule, unchecked>(ranks.wire(), data, count, root / members);
+    if (ranks.node().rank() == root % members)
+        broadcast_over<Schedule, unchecked>(ranks.wire(), data, count, root / members);
     broadcast_over<Schedule, unchecked>(ranks.node(), data, count, root % members);
 }
 

@@ -32,7 +32,8 @@ void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t 
     const call what = describe<Op, Element, Schedule>(collective::reduce, count, root);
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.fold(in, out, count, op, [root](int rank) { return rank == root; });
+            memory_call{ranks, what, Checking::compares}.fold(in, out, count, op,
+                                                              [root](int rank) { return rank == root; });
         } else {
             const auto program = reduce_program<Chosen>(ranks.size(), root);
             const partition cut{count, program.chunks()};
@@ -94,7 +95,8 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
             const block_layout layout{program, count};
             const std::size_t own = blocks.first(ranks.rank());
             walk<keep, Element>(
-                ranks, what, Checking::compares, program, layout.longest(), keep{}, [&](int c) { return layout.length(c); },
+                ranks, what, Checking::compares, program, layout.longest(), keep{},
+                [&](int c) { return layout.length(c); },
                 [&](int c) { return layout.owner(c) == ranks.rank() ? in + (layout.first(c) - own) : nullptr; },
                 [&](int c) { return out + layout.first(c); });
         }

@@ -29,10 +29,8 @@ auto combine_bytes(const Op& op) {
     return [&op](kernel::side side, const std::byte* arrived, std::byte* ours, std::size_t bytes) {
         const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
         auto* const to = reinterpret_cast<Accumulator*>(ours);
-        if (side == kernel::side::left)
-            kernel::combine<kernel::side::left>(from, to, bytes / sizeof(Accumulator), op);
-        else
-            kernel::combine<kernel::side::right>(from, to, bytes / sizeof(Accumulator), op);
+        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, to, bytes / sizeof(Accumulator), op);
+        else kernel::combine<kernel::side::right>(from, to, bytes / sizeof(Accumulator), op);
     };
 }
 
@@ -40,13 +38,15 @@ auto combine_bytes(const Op& op) {
 template <class Checking, message_transport Transport>
 class message_call {
 public:
-    message_call(Transport& wire, const call& what) : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
+    message_call(Transport& wire, const call& what)
+        : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
         wire_.begin(where_);
     }
 
     /// Compares the call over all ranks.
     void compare() {
-        if (Checking::compares && wire_.size() > 1) compare_and_carry(nullptr, 0, false, [](kernel::side, const std::byte*) {});
+        if (Checking::compares && wire_.size() > 1)
+            compare_and_carry(nullptr, 0, false, [](kernel::side, const std::byte*) {});
         half_done_.begin(where_);
     }
 
@@ -120,8 +120,8 @@ bool touches_others(const Program& program, int rank) noexcept {
 
 /// Folds the vectors of all ranks by `program`. The result is finished into `out` of the ranks that `take` it.
 template <class Op, class Element, class Checking, message_transport Transport, program Program>
-void fold_over(message_call<Checking, Transport>& here, const Program& program, const Element* in, Element* out, std::size_t count,
-               const Op& op, int size, bool takes) {
+void fold_over(message_call<Checking, Transport>& here, const Program& program, const Element* in, Element* out,
+               std::size_t count, const Op& op, int size, bool takes) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr bool in_place = std::same_as<accumulator, Element>;
     const auto place = even_chunks({count, program.chunks()});
@@ -152,9 +152,10 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
             auto* const work = reinterpret_cast<accumulator*>(payload);
             kernel::convert(in, work, count);
             const auto combine = combine_bytes<accumulator>(op);
-            here.compare_and_carry(payload, count * sizeof(accumulator), true, [&](kernel::side side, const std::byte* arrived) {
-                combine(side, arrived, payload, count * sizeof(accumulator));
-            });
+            here.compare_and_carry(payload, count * sizeof(accumulator), true,
+                                   [&](kernel::side side, const std::byte* arrived) {
+                                       combine(side, arrived, payload, count * sizeof(accumulator));
+                                   });
             kernel::finish(work, out, count, op, wire.size());
             return;
         }
@@ -168,7 +169,8 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         here.compare();
-        fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(), wire.rank() == root);
+        fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(),
+                  wire.rank() == root);
     });
 }
 
@@ -183,12 +185,14 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
         const block_layout layout{program, count};
         const auto place = packed_chunks(layout);
         accumulator* const work = here.template reserve<accumulator>(program, count, place);
-        for (int c = 0; c < layout.chunks(); ++c) kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
+        for (int c = 0; c < layout.chunks(); ++c)
+            kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
         here.run(program, work, place, combine_bytes<accumulator>(op));
         const std::size_t own = partition{count, wire.size()}.first(wire.rank());
         for (int c = 0; c < layout.chunks(); ++c)
             if (layout.owner(c) == wire.rank())
-                kernel::finish(work + layout.place(c), out + (layout.first(c) - own), layout.length(c), op, wire.size());
+                kernel::finish(work + layout.place(c), out + (layout.first(c) - own), layout.length(c), op,
+                               wire.size());
         here.end();
     });
 }
@@ -207,7 +211,8 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
         if (in_order) work = out;
         const std::size_t own = partition{count, wire.size()}.first(wire.rank());
         for (int c = 0; c < layout.chunks(); ++c)
-            if (layout.owner(c) == wire.rank()) kernel::copy(in + (layout.first(c) - own), work + layout.place(c), layout.length(c));
+            if (layout.owner(c) == wire.rank())
+                kernel::copy(in + (layout.first(c) - own), work + layout.place(c), layout.length(c));
         here.run(program, work, place, no_combine);
         for (int c = 0; c < layout.chunks() && !in_order; ++c)
             kernel::copy(work + layout.place(c), out + layout.first(c), layout.length(c));
@@ -217,12 +222,14 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
 
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void broadcast_over(Transport& wire, Element* data, std::size_t count, int root) {
-    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
+    message_call<Checking, Transport> here{wire,
+                                           describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
     const std::size_t bytes = count * sizeof(Element);
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
         if (std::same_as<Chosen, tree> && Checking::compares && bytes <= contract_bytes) {
             // the contract's own messages spread it as fast, and nobody waits twice
-            here.compare_and_carry(reinterpret_cast<std::byte*>(data), bytes, wire.rank() == root, [](kernel::side, const std::byte*) {});
+            here.compare_and_carry(reinterpret_cast<std::byte*>(data), bytes, wire.rank() == root,
+                                   [](kernel::side, const std::byte*) {});
             return;
         }
         here.compare();

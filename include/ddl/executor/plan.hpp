@@ -14,7 +14,8 @@ namespace ddl {
 
 /// What a plan runs: the schedule that was named, or the transport's own. A cluster decides when it knows its nodes.
 template <class Schedule, collective What, class Op, class Transport>
-using schedule_of = std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
+using schedule_of =
+    std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
 
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
 template <class Checking, class Transport>
@@ -31,7 +32,8 @@ template <class Checking, class Transport>
 
 /// `name` must hold `wanted` elements.
 template <class Checking, class Transport>
-void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted, const char* because) {
+void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted,
+                   const char* because) {
     if (held == wanted) return;
     refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), ranks.rank(), -1,
                                   "%s holds %zu elements, and needs %zu, %s", name, held, wanted, because));

@@ -20,7 +20,8 @@ inline constexpr std::size_t block = 64;
 /// Folds `count` arrived elements into `ours`. Every thread calls it with its own `mine`; none waits. Reads 2, writes 1
 /// element each. The two ranges do not overlap.
 template <side Side, class Op, class Element>
-constexpr void combine(share mine, const Element* __restrict arrived, Element* __restrict ours, std::size_t count, const Op& op) {
+constexpr void combine(share mine, const Element* __restrict arrived, Element* __restrict ours, std::size_t count,
+                       const Op& op) {
     for (std::size_t i = mine.first; i < count; i += mine.step)
         ours[i] = Side == side::left ? op(arrived[i], ours[i]) : op(ours[i], arrived[i]);
 }

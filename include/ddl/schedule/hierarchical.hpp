@@ -116,9 +116,15 @@ struct owning_sequence : sequence<Before, After> {
 /// Source: Cho et al., "PowerAI DDL", arXiv 1708.02188; Cho et al., "BlueConnect", MLSys 2019.
 template <class Inner, class... Outer>
 struct hierarchical {
-    static_assert(sizeof...(Outer) >= 1, "ddl: hierarchical needs two levels or more; write ddl::hierarchical<ddl::direct, ddl::ring>");
-    static_assert(has_halves<Inner>,
-                  "ddl: the inner levels of hierarchical must be made of halves; write ddl::direct, ddl::ring or ddl::recursive_halving");
+    static_assert(sizeof...(Outer) >= 1,
+                  "ddl: hierarchical needs two levels or more; write ddl::hierarchical<ddl::direct, ddl::ring>");
+    static_assert(
+        has_halves<Inner>,
+        "ddl: the inner levels of hierarchical must be made of halves; write ddl::direct, ddl::ring or ddl::recursive_halving");
+    static_assert(
+        !has_halves<Inner> || requires {
+            requires owns_in_rank_order<decltype(reduce_scatter_program<Inner>(shape{2}))>;
+        }, "ddl: a hierarchy cannot be an inner level of another; write all levels in one list, innermost first");
     static constexpr const char* name = "hierarchical";
     using inner = Inner;
     using outer = typename hierarchical<Outer...>::self;

@@ -120,7 +120,9 @@ private:
     };
     static constexpr std::size_t index(int value) noexcept { return static_cast<std::size_t>(value); }
     constexpr std::size_t cells() const noexcept { return index(ranks_) * index(chunks_); }
-    constexpr std::size_t cell(int rank, int chunk) const noexcept { return index(rank) * index(chunks_) + index(chunk); }
+    constexpr std::size_t cell(int rank, int chunk) const noexcept {
+        return index(rank) * index(chunks_) + index(chunk);
+    }
 
     constexpr proof run(int round) {
         // everything that is under way in this round, sorted by receiver
@@ -129,7 +131,8 @@ private:
             for (int i = 0, width = program_.width(rank, round); i < width; ++i) {
                 const transfer t = program_.at(rank, round, i);
                 if (t.peer < 0 || t.peer >= ranks_ || t.peer == rank) return {flaw::bad_peer, rank, round, t.chunk};
-                if (t.chunk < 0 || t.count < 1 || t.count > chunks_ - t.chunk) return {flaw::bad_chunk, rank, round, t.chunk};
+                if (t.chunk < 0 || t.count < 1 || t.count > chunks_ - t.chunk)
+                    return {flaw::bad_chunk, rank, round, t.chunk};
                 if (t.what == action::send) ++inbox_begin_[index(t.peer) + 1];
             }
         for (int rank = 0; rank < ranks_; ++rank) inbox_begin_[index(rank) + 1] += inbox_begin_[index(rank)];
@@ -156,7 +159,8 @@ private:
     constexpr proof arrive(int rank, int round) {
         const std::size_t begin = inbox_begin_[index(rank)];
         const std::size_t end = inbox_end_[index(rank)];
-        for (std::size_t i = end; i > begin; --i) cursor_[index(inbox_[i - 1].from)] = i - 1;  // the first of each sender
+        for (std::size_t i = end; i > begin; --i)
+            cursor_[index(inbox_[i - 1].from)] = i - 1;  // the first of each sender
         const long long here = static_cast<long long>(round) * ranks_ + rank;
         const int width = program_.width(rank, round);
         for (int i = 0; i < width; ++i)
@@ -170,7 +174,8 @@ private:
             const std::size_t next = cursor_[index(t.peer)]++;
             if (next < begin || next >= end) return {flaw::unmatched, rank, round, t.chunk};
             const message& m = inbox_[next];
-            if (m.from != t.peer || m.chunk != t.chunk || m.count != t.count) return {flaw::unmatched, rank, round, t.chunk};
+            if (m.from != t.peer || m.chunk != t.chunk || m.count != t.count)
+                return {flaw::unmatched, rank, round, t.chunk};
             for (int j = 0; j < t.count; ++j)
                 if (const flaw found = take(rank, t, t.chunk + j, m.values + index(j), here); found != flaw::none)
                     return {found, rank, round, t.chunk + j};
@@ -275,12 +280,14 @@ constexpr proof prove_all_gather(const Program& what) {
     const auto owner = owners(what);
     for (const int rank : owner)
         if (rank < 0) return {flaw::wrong_result, -1, -1, -1};
-    return prove_moves(what, [&](int c) { return owner[static_cast<std::size_t>(c)]; }, [](int, int) { return true; });
+    return prove_moves(
+        what, [&](int c) { return owner[static_cast<std::size_t>(c)]; }, [](int, int) { return true; });
 }
 
 template <program Program>
 constexpr proof prove_broadcast(const Program& what, int root) {
-    return prove_moves(what, [root](int) { return root; }, [](int, int) { return true; });
+    return prove_moves(
+        what, [root](int) { return root; }, [](int, int) { return true; });
 }
 
 /// The root ends with every contribution to every chunk, exactly once.
@@ -295,20 +302,23 @@ constexpr proof prove_reduce(const Program& what, int root) {
 /// Chunk `r` goes from the root to rank `r`.
 template <program Program>
 constexpr proof prove_scatter(const Program& what, int root) {
-    return prove_moves(what, [root](int) { return root; }, [](int rank, int c) { return c == rank; });
+    return prove_moves(
+        what, [root](int) { return root; }, [](int rank, int c) { return c == rank; });
 }
 
 /// Chunk `r` comes from rank `r` to the root.
 template <program Program>
 constexpr proof prove_gather(const Program& what, int root) {
-    return prove_moves(what, [](int c) { return c; }, [root](int rank, int) { return rank == root; });
+    return prove_moves(
+        what, [](int c) { return c; }, [root](int rank, int) { return rank == root; });
 }
 
 /// Chunk `s * p + d` goes from rank `s` to rank `d`.
 template <program Program>
 constexpr proof prove_all_to_all(const Program& what) {
     const int p = what.size();
-    return prove_moves(what, [p](int c) { return c / p; }, [p](int rank, int c) { return c % p == rank; });
+    return prove_moves(
+        what, [p](int c) { return c / p; }, [p](int rank, int c) { return c % p == rank; });
 }
 
 /// Calls `holds.template operator()<S>()` for the schedule, or for all choices of a `selected`; true if all are.
@@ -328,7 +338,8 @@ constexpr bool proves_allreduce(const shape& ranks) {
 }
 template <class Schedule>
 constexpr bool proves_reduce_scatter(const shape& ranks) {
-    return every_choice<Schedule>::of([&]<class S>() { return bool(prove_reduce_scatter(reduce_scatter_program<S>(ranks))); });
+    return every_choice<Schedule>::of(
+        [&]<class S>() { return bool(prove_reduce_scatter(reduce_scatter_program<S>(ranks))); });
 }
 template <class Schedule>
 constexpr bool proves_all_gather(const shape& ranks) {
@@ -336,11 +347,13 @@ constexpr bool proves_all_gather(const shape& ranks) {
 }
 template <class Schedule>
 constexpr bool proves_broadcast(int size, int root = 0) {
-    return every_choice<Schedule>::of([&]<class S>() { return bool(prove_broadcast(broadcast_program<S>(size, root), root)); });
+    return every_choice<Schedule>::of(
+        [&]<class S>() { return bool(prove_broadcast(broadcast_program<S>(size, root), root)); });
 }
 template <class Schedule>
 constexpr bool proves_reduce(int size, int root = 0) {
-    return every_choice<Schedule>::of([&]<class S>() { return bool(prove_reduce(reduce_program<S>(size, root), root)); });
+    return every_choice<Schedule>::of(
+        [&]<class S>() { return bool(prove_reduce(reduce_program<S>(size, root), root)); });
 }
 template <class Schedule>
 constexpr bool proves_scatter(int size, int root = 0) {

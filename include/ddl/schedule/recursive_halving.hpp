@@ -36,7 +36,8 @@ private:
     }
     static constexpr transfer_list<4> halving(int rank, int size, int k) noexcept {
         const int distance = skip(size, k + 1);
-        const int passed = skip(size, k) - distance;  // chunks that lie `distance` and more ahead of their owner's place
+        const int passed =
+            skip(size, k) - distance;  // chunks that lie `distance` and more ahead of their owner's place
         const int ahead = wrap(rank + distance, size);
         transfer_list<4> transfers;
         transfers.push_circular(action::send, ahead, ahead, passed, size);

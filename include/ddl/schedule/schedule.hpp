@@ -38,19 +38,15 @@ concept has_halves = (textbook<Schedule> && Schedule::chunks(2) % 2 == 0) || req
 /// Every rank holds the sum of all contributions to every chunk in the end.
 template <schedule Schedule>
 constexpr auto allreduce_program(const shape& ranks) noexcept {
-    if constexpr (composed<Schedule>)
-        return Schedule::allreduce(ranks);
-    else
-        return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
+    if constexpr (composed<Schedule>) return Schedule::allreduce(ranks);
+    else return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
 }
 
 /// Each rank holds the sum of all contributions to the chunks that it owns.
 template <has_halves Schedule>
 constexpr auto reduce_scatter_program(const shape& ranks) noexcept {
-    if constexpr (requires { Schedule::reduce_scatter(ranks); })
-        return Schedule::reduce_scatter(ranks);
-    else
-        return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size()) / 2};
+    if constexpr (requires { Schedule::reduce_scatter(ranks); }) return Schedule::reduce_scatter(ranks);
+    else return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size()) / 2};
 }
 
 /// Every rank holds what the owner of each chunk held.
@@ -74,10 +70,8 @@ struct chunk_range {
 /// How many ranges of chunks `rank` owns between reduce-scatter and all-gather: one, unless the program says otherwise.
 template <program Program>
 constexpr int owned_ranges(const Program& halves, int rank) noexcept {
-    if constexpr (requires { halves.owned_ranges(rank); })
-        return halves.owned_ranges(rank);
-    else
-        return 1;
+    if constexpr (requires { halves.owned_ranges(rank); }) return halves.owned_ranges(rank);
+    else return 1;
 }
 
 /// The `index`-th of these ranges: block `rank` of `size` equal ones, unless the program says otherwise.
@@ -98,10 +92,8 @@ concept owns_in_rank_order = program<Program> && !requires(const Program p) { p.
 /// `Schedule::name` if it has one.
 template <class Schedule>
 constexpr const char* schedule_name() noexcept {
-    if constexpr (requires { Schedule::name; })
-        return Schedule::name;
-    else
-        return "user's schedule";
+    if constexpr (requires { Schedule::name; }) return Schedule::name;
+    else return "user's schedule";
 }
 
 }  // namespace ddl

@@ -35,8 +35,9 @@ private:
             if (limits[i] <= limits[i - 1]) return false;
         return limits[sizeof...(Choices) - 1] == static_cast<std::size_t>(-1);
     }
-    static_assert(limits_grow(), "ddl: selected takes growing limits and ends with otherwise; write "
-                                 "ddl::selected<ddl::at_most<4096, ddl::tree>, ddl::otherwise<ddl::ring>>");
+    static_assert(limits_grow(),
+                  "ddl: selected takes growing limits and ends with otherwise; write "
+                  "ddl::selected<ddl::at_most<4096, ddl::tree>, ddl::otherwise<ddl::ring>>");
 };
 
 template <class Schedule>

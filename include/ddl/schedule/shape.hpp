@@ -52,7 +52,9 @@ public:
     constexpr int extent(int level) const noexcept { return extents_[level]; }
 
     /// Groups of the innermost level.
-    constexpr int groups() const noexcept { return firsts_ != nullptr ? extents_[1] : (size_ + extents_[0] - 1) / extents_[0]; }
+    constexpr int groups() const noexcept {
+        return firsts_ != nullptr ? extents_[1] : (size_ + extents_[0] - 1) / extents_[0];
+    }
     /// Ranks of the largest group.
     constexpr int largest_group() const noexcept { return extents_[0] < size_ ? extents_[0] : size_; }
     constexpr int first(int group) const noexcept { return firsts_ != nullptr ? firsts_[group] : group * extents_[0]; }

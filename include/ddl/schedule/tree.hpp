@@ -21,7 +21,8 @@ struct tree {
     static constexpr int rounds(int size) noexcept { return 2 * ceil_log2(size); }
     static constexpr transfer_list<1> round(int rank, int size, int k) noexcept {
         const int half = ceil_log2(size);
-        return k < half ? edge(rank, size, k, action::receive_reduce) : edge(rank, size, 2 * half - 1 - k, action::send);
+        return k < half ? edge(rank, size, k, action::receive_reduce)
+                        : edge(rank, size, 2 * half - 1 - k, action::send);
     }
 
     /// All edges of the tree, one level a round: from the leaves to the root, or (`outward`) from the root to the leaves.
@@ -69,7 +70,8 @@ struct tree {
             if (inner.size() == 0) return transfers;
             const int lower = place > inner[0].peer ? place : inner[0].peer;  // the root of the subtree that is moved
             const int below = ranks - lower < (1 << level) ? ranks - lower : 1 << level;
-            transfers.push_circular(inner[0].what, (inner[0].peer + root) % ranks, (lower + root) % ranks, below, ranks);
+            transfers.push_circular(inner[0].what, (inner[0].peer + root) % ranks, (lower + root) % ranks, below,
+                                    ranks);
             return transfers;
         }
     };

@@ -65,9 +65,7 @@ private:
         std::exception_ptr failure;
         try {
             next.call();
-        } catch (...) {
-            failure = std::current_exception();
-        }
+        } catch (...) { failure = std::current_exception(); }
         next.done.finish(failure);
     }
 

@@ -25,8 +25,8 @@ struct ranks_per_node {
         char* end = nullptr;
         const long value = std::strtol(words, &end, 10);
         if (*end != '\0' || value < 1 || value > INT_MAX)
-            throw error(errc::invalid_argument, "cluster", -1, -1, "DDL_RANKS_PER_NODE is \"%.40s\"; it takes a number of ranks, 1 or more",
-                        words);
+            throw error(errc::invalid_argument, "cluster", -1, -1,
+                        "DDL_RANKS_PER_NODE is \"%.40s\"; it takes a number of ranks, 1 or more", words);
         return ranks_per_node{static_cast<int>(value)};
     }
 };
@@ -71,7 +71,9 @@ public:
 
     void begin(const call_site&) { queue_->drain(); }
     call_queue& queue() noexcept { return *queue_; }
-    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return node_->scratch(bytes, use); }
+    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
+        return node_->scratch(bytes, use);
+    }
 
     /// Tells all ranks that this one leaves a collective half done.
     void fail(errc code, const char* words) noexcept {
@@ -103,10 +105,12 @@ private:
         }
     };
 
-    cluster(mpi wire, ranks_per_node most) : cluster{found_node(wire, most), std::move(wire)} {}  // braces: in this order
+    cluster(mpi wire, ranks_per_node most)
+        : cluster{found_node(wire, most), std::move(wire)} {}  // braces: in this order
 
     /// `node`: equal on the ranks of a node, unlike on others.
-    cluster(int node, mpi wire) : wire_{std::move(wire)}, queue_{std::make_unique<call_queue>(mpi_runtime::any_thread())} {
+    cluster(int node, mpi wire)
+        : wire_{std::move(wire)}, queue_{std::make_unique<call_queue>(mpi_runtime::any_thread())} {
         group neighbours;
         check(MPI_Comm_split(wire_.communicator(), node, rank(), &neighbours.ranks), "MPI_Comm_split");
         int place = 0;
@@ -123,7 +127,8 @@ private:
     static int found_node(mpi& wire, ranks_per_node most) {
         const auto check = [&](int code, const char* call) { mpi_runtime::check(code, call, name, wire.rank()); };
         if (most.count < 0)
-            throw error(errc::invalid_argument, name, wire.rank(), -1, "ranks_per_node is %d; pass 1 or more, or 0 for all", most.count);
+            throw error(errc::invalid_argument, name, wire.rank(), -1,
+                        "ranks_per_node is %d; pass 1 or more, or 0 for all", most.count);
         group host;
         check(MPI_Comm_split_type(wire.communicator(), MPI_COMM_TYPE_SHARED, wire.rank(), MPI_INFO_NULL, &host.ranks),
               "MPI_Comm_split_type");
@@ -160,7 +165,8 @@ private:
         while (seen[own] != node) ++own;
         bool consecutive = true;
         for (std::size_t r = 1; r < node_of.size(); ++r)
-            if (node_of[r] != node_of[r - 1] && r != static_cast<std::size_t>(firsts_[index_of(seen, node_of[r])])) consecutive = false;
+            if (node_of[r] != node_of[r - 1] && r != static_cast<std::size_t>(firsts_[index_of(seen, node_of[r])]))
+                consecutive = false;
         if (!consecutive) reordered_.emplace(wire_.split(0, firsts_[own] + place));
     }
     static std::size_t index_of(const std::vector<int>& seen, int node) noexcept {

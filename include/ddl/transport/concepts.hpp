@@ -32,8 +32,8 @@ concept communicator = requires(Transport& ranks, const call_site& where, double
     { ranks.rank() } -> std::convertible_to<int>;
     { ranks.size() } -> std::convertible_to<int>;
     { Transport::name } -> std::convertible_to<const char*>;
-    ranks.begin(where);            // waits for pending nonblocking calls; throws if the communicator is broken
-    ranks.queue();                 // the call_queue that nonblocking calls go through
+    ranks.begin(where);  // waits for pending nonblocking calls; throws if the communicator is broken
+    ranks.queue();       // the call_queue that nonblocking calls go through
     { ranks.scratch(std::size_t{}, scratch_for::fusion) } -> std::same_as<std::byte*>;
     ranks.fail(errc::broken, "words");  // announces a failure to all peers; does not block, does not throw
 };
@@ -44,14 +44,14 @@ concept communicator = requires(Transport& ranks, const call_site& where, double
 /// under way, whose bytes must stay where they are until `test` says so. A receive takes a message of at most its size.
 template <class Transport>
 concept message_transport =
-    communicator<Transport> && requires(Transport& ranks, typename Transport::ticket& ticket, const void* from, void* to,
-                                        std::size_t bytes, int peer, int tag, const call_site& where) {
+    communicator<Transport> && requires(Transport& ranks, typename Transport::ticket& ticket, const void* from,
+                                        void* to, std::size_t bytes, int peer, int tag, const call_site& where) {
         { ranks.send(peer, from, bytes, tag) } -> std::same_as<typename Transport::ticket>;
         { ranks.receive(peer, to, bytes, tag) } -> std::same_as<typename Transport::ticket>;
         { ranks.test(ticket) } -> std::same_as<bool>;
-        ranks.cancel(ticket);     // gives up on a message; its bytes are free afterwards if it was a receive
-        { ranks.limit() };        // the timeout of a wait
-        ranks.listen(where);      // throws if a peer has announced a failure
+        ranks.cancel(ticket);  // gives up on a message; its bytes are free afterwards if it was a receive
+        { ranks.limit() };     // the timeout of a wait
+        ranks.listen(where);   // throws if a peer has announced a failure
     };
 
 /// Ranks that load and store each other's memory, and signal through one counter each.
@@ -60,17 +60,18 @@ concept message_transport =
 /// released at that value. Counters are equal on all ranks between calls. A slot is a rank's small record of the current
 /// call, a window its memory for staging; both are mapped by all.
 template <class Transport>
-concept memory_transport = communicator<Transport> && requires(Transport& ranks, int peer, std::uint64_t step, const call_site& where,
-                                                               const void* data, std::size_t bytes) {
-    { ranks.advance() } -> std::same_as<std::uint64_t>;
-    ranks.await(peer, step, where);
-    { ranks.slot(peer) } -> std::same_as<std::byte*>;
-    { ranks.slot_bytes() } -> std::same_as<std::size_t>;
-    { ranks.window(peer) } -> std::same_as<std::byte*>;
-    { ranks.window_bytes() } -> std::same_as<std::size_t>;
-    { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;     // 0 if peers cannot map it
-    { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;      // a peer's address, here
-};
+concept memory_transport =
+    communicator<Transport> && requires(Transport& ranks, int peer, std::uint64_t step, const call_site& where,
+                                        const void* data, std::size_t bytes) {
+        { ranks.advance() } -> std::same_as<std::uint64_t>;
+        ranks.await(peer, step, where);
+        { ranks.slot(peer) } -> std::same_as<std::byte*>;
+        { ranks.slot_bytes() } -> std::same_as<std::size_t>;
+        { ranks.window(peer) } -> std::same_as<std::byte*>;
+        { ranks.window_bytes() } -> std::same_as<std::size_t>;
+        { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;  // 0 if peers cannot map it
+        { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;   // a peer's address, here
+    };
 
 /// Transports given for each level: `layered`.
 template <class Transport>
@@ -83,10 +84,10 @@ concept stacked_transport = communicator<Transport> && requires(Transport& ranks
 template <class Transport>
 concept clustered_transport = communicator<Transport> && requires(Transport& ranks) {
     requires memory_transport<std::remove_reference_t<decltype(ranks.node())>>;
-    requires message_transport<std::remove_reference_t<decltype(ranks.wire())>>;          // all ranks, numbered as they are
+    requires message_transport<std::remove_reference_t<decltype(ranks.wire())>>;  // all ranks, numbered as they are
     requires message_transport<std::remove_reference_t<decltype(ranks.ordered_wire())>>;  // numbered node by node
     { ranks.nodes() } -> std::same_as<int>;
-    ranks.grouping();                               // const int*: the first ordered rank of each node, and the end
+    ranks.grouping();  // const int*: the first ordered rank of each node, and the end
 };
 
 }  // namespace ddl

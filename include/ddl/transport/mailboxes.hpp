@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/transport/fault.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -9,9 +10,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <vector>
-
 #include <sched.h>
+#include <vector>
 
 namespace ddl {
 
@@ -29,7 +29,8 @@ public:
         const int tag;
         const std::size_t bytes;
 
-        /// Called by the sender: whether its bytes are its own again. An eager message is put by until its receive comes.
+        /// Called by the sender: whether its bytes are its own again. An eager message is put by until its receive
+        /// comes.
         bool leaves_sender() {
             whereabouts seen = place_.load(std::memory_order_acquire);  // meets the release in `move`
             if (seen == at_sender && eager_ && claimed(seen)) {
@@ -51,7 +52,7 @@ public:
         /// Called by the sender: afterwards nobody reads its bytes.
         void withdraw() noexcept {
             whereabouts seen = at_sender;
-            while (!place_.compare_exchange_weak(seen, withdrawn, std::memory_order_relaxed, std::memory_order_acquire)) {
+            while (!place_.compare_exchange_weak(seen, withdrawn, std::memory_order_acquire)) {
                 if (seen == kept || seen == taken || seen == withdrawn) return;
                 if (seen == moving) ::sched_yield();
                 seen = at_sender;
@@ -63,7 +64,7 @@ public:
         enum whereabouts : int { at_sender, moving, kept, taken, withdrawn };
 
         bool claimed(whereabouts& seen) noexcept {
-            return place_.compare_exchange_strong(seen, moving, std::memory_order_relaxed, std::memory_order_acquire);
+            return place_.compare_exchange_strong(seen, moving, std::memory_order_acquire);
         }
 
         void move(const std::byte* from, std::byte* to, whereabouts then) {
@@ -72,13 +73,15 @@ public:
             place_.store(unchanged ? then : withdrawn, std::memory_order_release);  // met by whoever comes next
             if (!unchanged)
                 throw error(errc::invalid_argument, "send", sender, -1,
-                            "%zu bytes with tag %d were changed under way; leave them until the ticket tests true", bytes, tag);
+                            "%zu bytes with tag %d were changed under way; leave them until the ticket tests true",
+                            bytes, tag);
         }
 
         /// FNV-1a.
         std::uint64_t sum_of(const std::byte* data) const noexcept {
             std::uint64_t sum = 0xcbf2'9ce4'8422'2325U;
-            for (std::size_t i = 0; i < bytes; ++i) sum = (sum ^ static_cast<std::uint64_t>(data[i])) * 0x100'0000'01b3U;
+            for (std::size_t i = 0; i < bytes; ++i)
+                sum = (sum ^ static_cast<std::uint64_t>(data[i])) * 0x100'0000'01b3U;
             return sum;
         }
 
@@ -96,7 +99,8 @@ public:
 
     void put(std::shared_ptr<message> content) {
         auto* const added = new letter{std::move(content), newest_.load(std::memory_order_relaxed)};
-        while (!newest_.compare_exchange_weak(added->older, added, std::memory_order_release, std::memory_order_relaxed)) {}
+        while (!newest_.compare_exchange_weak(added->older, added, std::memory_order_release,
+                                              std::memory_order_relaxed)) {}
     }
     /// The oldest first.
     std::vector<std::shared_ptr<message>> take_all() {
@@ -120,27 +124,21 @@ private:
     std::atomic<letter*> newest_{nullptr};
 };
 
-/// What the ranks of one process share to send each other messages: a mailbox each, the first failure, and the split that
-/// they are gathering for.
+/// What the ranks of one process share to send each other messages: a mailbox each, the first failure, and the split
+/// that they are gathering for.
 class mailboxes {
 public:
-    struct failure {
-        errc code{};
-        text words;
-    };
-
     explicit mailboxes(int ranks) : boxes_(static_cast<std::size_t>(ranks)) {}
 
     int size() const noexcept { return static_cast<int>(boxes_.size()); }
     mailbox& of(int rank) noexcept { return boxes_[static_cast<std::size_t>(rank)]; }
 
     /// The first failure that a rank announced, or null.
-    const failure* failed() const noexcept { return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr; }
+    const fault* failed() const noexcept { return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr; }
     void fail(errc code, const char* words) noexcept {
         std::lock_guard lock{mutex_};
         if (failed_.load(std::memory_order_relaxed)) return;
-        failure_.code = code;
-        failure_.words.append("%s", words);
+        failure_ = fault{code, words};
         failed_.store(true, std::memory_order_release);  // met by the acquire in `failed`
     }
 
@@ -167,13 +165,15 @@ public:
 
         void find_seats() {
             std::vector<seat*> order;
+            order.reserve(seats_.size());
             for (seat& one : seats_) order.push_back(&one);
             std::stable_sort(order.begin(), order.end(), [](const seat* a, const seat* b) {
                 return a->color != b->color ? a->color < b->color : a->key < b->key;
             });
             for (auto first = order.begin(); first != order.end();) {
                 const int color = (*first)->color;
-                const auto last = std::find_if(first, order.end(), [=](const seat* one) { return one->color != color; });
+                const auto last =
+                    std::find_if(first, order.end(), [=](const seat* one) { return one->color != color; });
                 const auto group = std::make_shared<mailboxes>(static_cast<int>(last - first));
                 for (int place = 0; first != last; ++first, ++place) {
                     (*first)->place = place;
@@ -191,7 +191,7 @@ public:
     std::shared_ptr<gathering> join(int rank, int color, int key) {
         std::lock_guard lock{mutex_};
         if (!open_) open_ = std::make_shared<gathering>(size());
-        const auto joined = open_;
+        auto joined = open_;
         joined->seats_[static_cast<std::size_t>(rank)] = {true, color, key, 0, nullptr};
         if (++joined->present_ == size()) {
             open_.reset();
@@ -209,7 +209,7 @@ public:
 private:
     std::vector<mailbox> boxes_;
     std::atomic<bool> failed_{false};
-    failure failure_;  // stays as it is once `failed_`
+    fault failure_;  // stays as it is once `failed_`
     mutable std::mutex mutex_;
     std::shared_ptr<gathering> open_;
 };

@@ -4,6 +4,7 @@
 #include <ddl/error.hpp>
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/concepts.hpp>
+#include <ddl/transport/fault.hpp>
 #include <ddl/transport/patience.hpp>
 
 #include <array>
@@ -44,10 +45,9 @@ public:
     /// The first failure that a rank met. `state` is 0 before, 1 while it is written, 2 when it can be read.
     struct fault_record {
         std::atomic<int> state;
-        errc code;
-        char words[400];
+        fault what;
     };
-    fault_record& fault() const noexcept { return *reinterpret_cast<fault_record*>(base_); }
+    fault_record& first_fault() const noexcept { return *reinterpret_cast<fault_record*>(base_); }
 
 private:
     static constexpr std::size_t page = 4096;
@@ -83,7 +83,7 @@ public:
 
     void begin(const call_site& where) {
         queue_->drain();
-        if (memory_.fault().state.load(std::memory_order_acquire) != 0) throw_fault(where, true);
+        heed_faults(where);
         ++calls_;
     }
     call_queue& queue() noexcept { return *queue_; }
@@ -96,7 +96,7 @@ public:
     void await(int peer, std::uint64_t step, const call_site& where) {
         std::atomic<std::uint64_t>& counter = memory_.counter(peer);
         if (counter.load(std::memory_order_acquire) >= step) return;
-        patience waiting{limit_};
+        patience waiting{limit_, spins_};
         while (counter.load(std::memory_order_acquire) < step)
             if (waiting.pause()) look_around(peer, step, waiting, where);
     }
@@ -131,20 +131,23 @@ public:
 
     /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
     void fail(errc code, const char* words) noexcept {
-        auto& fault = memory_.fault();
+        told_ = true;
+        auto& record = memory_.first_fault();
         int none = 0;
-        if (!fault.state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
-        fault.code = code;
-        std::snprintf(fault.words, sizeof fault.words, "%s", words);
-        fault.state.store(2, std::memory_order_release);
+        if (!record.state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
+        record.what = fault{code, words};
+        record.state.store(2, std::memory_order_release);
     }
 
 protected:
-    memory_ranks(rank_memory memory, int rank, int size, timeout limit)
-        : memory_{memory}, rank_{rank}, size_{size}, limit_{limit}, queue_{std::make_unique<call_queue>()} {}
+    /// `enclosing`: the groups that this one was split from, whose faults are its own.
+    memory_ranks(rank_memory memory, int rank, int size, timeout limit, std::vector<rank_memory> enclosing = {})
+        : memory_{memory}, enclosing_{std::move(enclosing)}, rank_{rank}, size_{size}, limit_{limit},
+          spins_{size > usable_cores() ? patience::crowded : patience::alone}, queue_{std::make_unique<call_queue>()} {}
     memory_ranks(memory_ranks&& from) noexcept
-        : memory_{from.memory_}, rank_{from.rank_}, size_{from.size_}, limit_{from.limit_}, step_{from.step_},
-          calls_{from.calls_}, queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
+        : memory_{from.memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
+          limit_{from.limit_}, spins_{from.spins_}, step_{from.step_}, calls_{from.calls_}, told_{from.told_},
+          queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
     void end() noexcept {
@@ -154,7 +157,8 @@ protected:
 
     /// The members of each group of `split`, in order of (key, rank): those that chose this rank's color.
     std::vector<int> members(int color, int key, const call_site& where) {
-        if (color < 0) throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
+        if (color < 0)
+            throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
         const auto packed = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(color)) << 32) |
                             (static_cast<std::uint32_t>(key) ^ 0x8000'0000U);  // so that negative keys sort first
         const std::vector<std::uint64_t> all = exchange(packed, where);
@@ -162,12 +166,18 @@ protected:
         for (int peer = 0; peer < size_; ++peer)
             if (all[static_cast<std::size_t>(peer)] >> 32 == static_cast<std::uint32_t>(color)) group.push_back(peer);
         for (std::size_t i = 1; i < group.size(); ++i)  // insertion sort: stable, and groups are small
-            for (std::size_t j = i; j > 0 && all[static_cast<std::size_t>(group[j])] < all[static_cast<std::size_t>(group[j - 1])]; --j)
+            for (std::size_t j = i;
+                 j > 0 && all[static_cast<std::size_t>(group[j])] < all[static_cast<std::size_t>(group[j - 1])]; --j)
                 std::swap(group[j], group[j - 1]);
         return group;
     }
 
-    const rank_memory& memory() const noexcept { return memory_; }
+    /// This group and those that it was split from.
+    std::vector<rank_memory> lineage() const {
+        std::vector<rank_memory> groups{memory_};
+        groups.insert(groups.end(), enclosing_.begin(), enclosing_.end());
+        return groups;
+    }
 
 private:
     Derived& derived() noexcept { return static_cast<Derived&>(*this); }
@@ -182,7 +192,7 @@ private:
     }
 
     void look_around(int peer, std::uint64_t step, patience& waiting, const call_site& where) {
-        if (memory_.fault().state.load(std::memory_order_acquire) != 0) throw_fault(where, false);
+        heed_faults(where);
         errc code;
         if (derived().lost(peer)) {
             // it may have done its part before it ended
@@ -193,31 +203,39 @@ private:
         } else {
             return;
         }
-        error failure = code == errc::peer_lost
-                            ? error(code, where.operation, rank_, where.round, "rank %d has ended; start the job again", peer)
-                            : error(code, where.operation, rank_, where.round,
-                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", peer,
-                                    waiting.limit());
+        error failure =
+            code == errc::peer_lost
+                ? error(code, where.operation, rank_, where.round, "rank %d has ended; start the job again", peer)
+                : error(code, where.operation, rank_, where.round,
+                        "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", peer,
+                        waiting.limit());
         fail(code, failure.what());
         throw failure;
     }
 
-    [[noreturn]] void throw_fault(const call_site& where, bool on_entry) {
-        auto& fault = memory_.fault();
-        patience writing{timeout{1}};
-        while (fault.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
-        const bool readable = fault.state.load(std::memory_order_acquire) == 2;
-        throw error(on_entry ? errc::broken : readable ? fault.code : errc::peer_lost, where.operation, rank_, where.round,
-                    "%s [%s]", on_entry ? "the communicator is broken since an earlier call" : "a peer gave up",
-                    readable ? fault.words : "it ended before it could say why");
+    /// Throws if a rank of this group, or of one that it was split from, has left a call half done.
+    void heed_faults(const call_site& where) {
+        heed(memory_.first_fault(), where);
+        for (const rank_memory& outer : enclosing_) heed(outer.first_fault(), where);
+    }
+    void heed(rank_memory::fault_record& record, const call_site& where) {
+        if (record.state.load(std::memory_order_acquire) == 0) return;
+        patience writing{timeout{1}};  // whoever writes it may end before it is done
+        while (record.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
+        const bool readable = record.state.load(std::memory_order_acquire) == 2;
+        const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
+        throw std::exchange(told_, true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
     }
 
     rank_memory memory_;
+    std::vector<rank_memory> enclosing_;
     int rank_;
     int size_;
     timeout limit_;
+    int spins_;
     std::uint64_t step_ = 0;
     std::uint64_t calls_ = 0;
+    bool told_ = false;  // whether this rank knows of the first fault
     std::unique_ptr<call_queue> queue_;
     std::array<block, scratch_uses> scratch_;
 };

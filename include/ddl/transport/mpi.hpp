@@ -3,12 +3,14 @@
 
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/concepts.hpp>
+#include <ddl/transport/fault.hpp>
 #include <ddl/transport/mpi_runtime.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/scratch.hpp>
 
+#include <mpi.h>  // first by mpi_runtime.hpp, which keeps the C++ bindings out
+
 #include <climits>
-#include <cstdio>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,8 +20,9 @@ namespace ddl {
 /// Ranks that are processes of an MPI job and send each other messages.
 ///
 /// `ddl::mpi wire{communicator}` works on a duplicate of its own, so that its messages meet no other's; all ranks of
-/// `communicator` make one. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and starts MPI if nobody did. MPI must allow calls
-/// from the thread that calls; nonblocking collectives go on in the background if it was started with MPI_THREAD_MULTIPLE.
+/// `communicator` make one. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and starts MPI if nobody did. MPI must allow
+/// calls from the thread that calls; nonblocking collectives go on in the background if it was started with
+/// MPI_THREAD_MULTIPLE.
 class mpi {
 public:
     static constexpr const char* name = "mpi";
@@ -36,8 +39,8 @@ public:
 
     mpi(mpi&& from) noexcept
         : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_}, limit_{from.limit_},
-          operation_{from.operation_}, broken_{from.broken_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)},
-          queue_{std::move(from.queue_)} {}
+          operation_{from.operation_}, broken_{from.broken_}, told_{from.told_}, fault_{from.fault_},
+          scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         queue_.reset();  // its calls still use the rest
@@ -62,14 +65,13 @@ public:
             throw error(errc::broken, where.operation, rank_, where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
-        hear();
-        if (broken_)
-            throw error(errc::broken, where.operation, rank_, where.round,
-                        "the communicator is broken since an earlier call [%s]", fault_.words);
+        listen(where);
     }
     call_queue& queue() noexcept { return *queue_; }
 
-    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return scratch_.at_least(bytes, use); }
+    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
+        return scratch_.at_least(bytes, use);
+    }
 
     ticket send(int peer, const void* data, std::size_t bytes, int tag) {
         ticket result;
@@ -95,8 +97,8 @@ public:
         return done != 0;
     }
 
-    /// Gives up on a message, which a failure has made pointless: MPI's answers no longer matter. The bytes of a send must
-    /// stay where they are, for MPI cannot take it back.
+    /// Gives up on a message, which a failure has made pointless: MPI's answers no longer matter. The bytes of a send
+    /// must stay where they are, for MPI cannot take it back.
     void cancel(ticket& given_up) noexcept {
         if (given_up.request_ == MPI_REQUEST_NULL) return;
         int done = given_up.receives_ && MPI_Cancel(&given_up.request_) == MPI_SUCCESS ? 0 : 1;
@@ -109,15 +111,16 @@ public:
 
     void listen(const call_site& where) {
         hear();
-        if (broken_) throw error(fault_.code, where.operation, rank_, where.round, "a peer gave up [%s]", fault_.words);
+        if (!broken_) return;
+        throw std::exchange(told_, true) ? still_broken(fault_, where, rank_) : peer_gave_up(fault_, where, rank_);
     }
 
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
+        told_ = true;
         if (broken_ || !mpi_runtime::is_up()) return;
         broken_ = true;
-        fault_.code = code;
-        std::snprintf(fault_.words, sizeof fault_.words, "%s", words);
+        fault_ = fault{code, words};
         try {
             const char* const bytes = reinterpret_cast<const char*>(&fault_);
             mpi_runtime::send_to_all({bytes, bytes + sizeof fault_}, fault_tag, ranks_, rank_, size_);
@@ -125,10 +128,12 @@ public:
         }
     }
 
-    /// A communicator of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
+    /// A communicator of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it;
+    /// blocks.
     mpi split(int color, int key) {
         const call_site where{"split"};
-        if (color < 0) throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
+        if (color < 0)
+            throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
         begin(where);
         meet(where);  // MPI_Comm_split knows no deadline
         MPI_Comm group = MPI_COMM_NULL;
@@ -159,9 +164,11 @@ private:
 
     static MPI_Comm duplicate_of(MPI_Comm ranks) {
         if (!mpi_runtime::is_up())
-            throw error(errc::invalid_argument, name, -1, -1, "MPI is not running; make it between MPI_Init and MPI_Finalize");
+            throw error(errc::invalid_argument, name, -1, -1,
+                        "MPI is not running; call MPI_Init first, or pass no communicator");
         int two_groups = 0;
-        if (ranks != MPI_COMM_NULL) mpi_runtime::check(MPI_Comm_test_inter(ranks, &two_groups), "MPI_Comm_test_inter", name, -1);
+        if (ranks != MPI_COMM_NULL)
+            mpi_runtime::check(MPI_Comm_test_inter(ranks, &two_groups), "MPI_Comm_test_inter", name, -1);
         if (ranks == MPI_COMM_NULL || two_groups != 0)
             throw error(errc::invalid_argument, name, -1, -1, "the communicator is %s; pass one of a single group",
                         two_groups != 0 ? "an intercommunicator" : "MPI_COMM_NULL");
@@ -172,8 +179,8 @@ private:
 
     void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }
 
-    /// Calls `post(count, type)` for `bytes` bytes. MPI counts in `int`: what is more is one element of a type as long as the
-    /// message, so that it stays one message and any receive that is long enough takes it.
+    /// Calls `post(count, type)` for `bytes` bytes. MPI counts in `int`: what is more is one element of a type as
+    /// long as the message, so that it stays one message and any receive that is long enough takes it.
     template <class Post>
     void with_type(std::size_t bytes, Post post) const {
         if (bytes <= INT_MAX) return post(static_cast<int>(bytes), MPI_BYTE);
@@ -200,7 +207,8 @@ private:
         MPI_Status status;
         check(MPI_Iprobe(MPI_ANY_SOURCE, fault_tag, ranks_, &announced, &status), "MPI_Iprobe");
         if (announced == 0) return;
-        check(MPI_Recv(&fault_, sizeof fault_, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE), "MPI_Recv");
+        check(MPI_Recv(&fault_, sizeof fault_, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE),
+              "MPI_Recv");
         broken_ = true;
     }
 
@@ -216,8 +224,8 @@ private:
                 listen(where);
                 if (!waiting.expired()) continue;
                 const error failure(errc::timeout, where.operation, rank_, -1,
-                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", left,
-                                    waiting.limit());
+                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
+                                    left, waiting.limit());
                 fail(failure.code(), failure.what());
                 cancel(came);
                 cancel(sent);
@@ -226,17 +234,13 @@ private:
         }
     }
 
-    struct fault {
-        errc code{};
-        char words[text::capacity + 1] = {};
-    };
-
     MPI_Comm ranks_;
     int rank_ = -1;
     int size_ = 0;
     timeout limit_;
     const char* operation_ = name;
-    bool broken_ = false;
+    bool broken_ = false;  // whether there is a fault
+    bool told_ = false;    // whether this rank knows of it
     fault fault_;
     heap_scratch scratch_;
     std::unique_ptr<call_queue> queue_;

@@ -16,22 +16,26 @@
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
 #endif
+#if __has_include(<mpi.h>)  // without MPI there is nothing here, so that this header, too, compiles alone
 #include <mpi.h>
 
 namespace ddl {
 
-/// MPI as this process has it: who starts and ends it, its return codes as errors, and what it sends for us when we are gone.
+/// MPI as this process has it: who starts and ends it, its return codes as errors, and what it sends for us when we
+/// are gone.
 ///
-/// MPI can be started and ended once in a process. Who starts it ends it: a program that called `MPI_Init` keeps that duty,
-/// and if `start` had to do it, MPI is finalised when the process exits. Errors of MPI then return; a program that started
-/// MPI itself decides that with the error handler of MPI_COMM_WORLD, where MPICH's `MPI_Test` looks for it.
+/// MPI can be started and ended once in a process. Who starts it ends it: a program that called `MPI_Init` keeps that
+/// duty, and if `start` had to do it, MPI is finalised when the process exits. Errors of MPI then return; a program
+/// that started MPI itself decides that with the error handler of MPI_COMM_WORLD, where MPICH's `MPI_Test` looks for
+/// it.
 class mpi_runtime {
 public:
     /// Whether MPI calls are allowed at all.
     static bool is_up() noexcept {
         int started = 0;
         int ended = 0;
-        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0;
+        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && MPI_Finalized(&ended) == MPI_SUCCESS &&
+               ended == 0;
     }
 
     /// Starts MPI if nobody did.
@@ -61,8 +65,8 @@ public:
         mine.under_way.reserve(static_cast<std::size_t>(size));
         for (int peer = 0; peer < size; ++peer) {
             MPI_Request sent = MPI_REQUEST_NULL;
-            if (peer != rank && MPI_Isend(mine.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, ranks, &sent) ==
-                                    MPI_SUCCESS)
+            if (peer != rank && MPI_Isend(mine.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, ranks,
+                                          &sent) == MPI_SUCCESS)
                 mine.under_way.push_back(sent);
         }
     }
@@ -72,7 +76,8 @@ public:
         const std::lock_guard lock{kept.mutex};
         kept.list.remove_if([](farewell& one) {
             int done = 0;
-            const int code = MPI_Testall(static_cast<int>(one.under_way.size()), one.under_way.data(), &done, MPI_STATUSES_IGNORE);
+            const int code =
+                MPI_Testall(static_cast<int>(one.under_way.size()), one.under_way.data(), &done, MPI_STATUSES_IGNORE);
             return code == MPI_SUCCESS && done != 0;
         });
     }
@@ -86,7 +91,8 @@ private:
             int level = MPI_THREAD_SINGLE;
             check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "mpi", -1);
             is_ours = true;
-            for (const MPI_Comm ranks : {MPI_COMM_WORLD, MPI_COMM_SELF})  // MPICH asks them when a message under way fails
+            for (const MPI_Comm ranks :
+                 {MPI_COMM_WORLD, MPI_COMM_SELF})  // MPICH asks them when a message under way fails
                 check(MPI_Comm_set_errhandler(ranks, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", "mpi", -1);
         }
         session(const session&) = delete;
@@ -115,3 +121,5 @@ private:
 };
 
 }  // namespace ddl
+
+#endif

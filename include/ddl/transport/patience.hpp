@@ -4,7 +4,6 @@
 #include <ddl/error.hpp>
 
 #include <cstdlib>
-
 #include <sched.h>
 #include <time.h>
 
@@ -28,7 +27,8 @@ inline timeout timeout_from_environment() {
     char* end = nullptr;
     const double seconds = std::strtod(words, &end);
     if (*end != '\0' || !(seconds > 0))
-        throw error(errc::invalid_argument, "DDL_TIMEOUT", -1, -1, "it is '%s'; write a number of seconds above 0", words);
+        throw error(errc::invalid_argument, "DDL_TIMEOUT", -1, -1, "it is '%s'; write a number of seconds above 0",
+                    words);
     return timeout{seconds};
 }
 
@@ -47,22 +47,34 @@ inline void relax() noexcept {
 #endif
 }
 
+/// Cores that this process may use.
+inline int usable_cores() noexcept {
+    cpu_set_t cores;
+    if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+    const int count = CPU_COUNT(&cores);
+    return count > 0 ? count : 1;
+}
+
 /// One wait: first spins, for a peer that is about to arrive; then yields, for a peer that needs this core; then sleeps.
 ///
 /// `pause()` is called each time the awaited thing is not there yet. Looking at the clock and at the peers' health costs
 /// more than a spin, so `pause` tells now and then that it is time to.
 class patience {
 public:
-    explicit patience(timeout limit) noexcept : limit_{limit.seconds} {}
+    /// Turns spent spinning, where every rank can have a core of its own, and where ranks are in each other's way.
+    static constexpr int alone = 2'000;
+    static constexpr int crowded = 20;
+
+    explicit patience(timeout limit, int spins = alone) noexcept : limit_{limit.seconds}, spins_{spins} {}
 
     /// Lets some time pass. True if the caller should look for dead peers and ask `expired()`.
     bool pause() noexcept {
         ++turns_;
-        if (turns_ < spins) {
+        if (turns_ < spins_) {
             relax();
             return false;
         }
-        if (turns_ < spins + yields) {
+        if (turns_ < spins_ + yields) {
             ::sched_yield();
             return turns_ % 64 == 0;
         }
@@ -81,10 +93,10 @@ public:
     double limit() const noexcept { return limit_; }
 
 private:
-    static constexpr long spins = 2'000;
-    static constexpr long yields = 2'000;
-    long turns_ = 0;
+    static constexpr int yields = 2'000;
     double limit_;
+    int spins_;
+    long turns_ = 0;
     double start_ = 0;
 };
 

@@ -26,8 +26,8 @@ namespace ddl {
 /// only when its receive has taken it. The bytes of a message are read between `send` and the `test` that says so, as
 /// late as can be, and an error tells if they changed meanwhile.
 ///
-/// What orders the memory of two ranks is only this: `send` before the `test` that ends its receive, and the taking of a
-/// message before the `test` that ends its send. So a thread sanitizer sees a byte that is touched too early.
+/// What orders the memory of two ranks is only this: `send` before the `test` that ends its receive, and the taking
+/// of a message before the `test` that ends its send. So a thread sanitizer sees a byte that is touched too early.
 class recording {
     struct reception;
 
@@ -62,9 +62,11 @@ public:
     /// listen, and the first exception is thrown here.
     template <class Body>
     static void run(int ranks, Body body, const options& chosen) {
-        if (ranks < 1) throw error(errc::invalid_argument, "recording::run", -1, -1, "%d ranks; ask for one or more", ranks);
+        if (ranks < 1)
+            throw error(errc::invalid_argument, "recording::run", -1, -1, "%d ranks; ask for one or more", ranks);
         const auto shared = std::make_shared<mailboxes>(ranks);
         std::vector<std::thread> workers;
+        workers.reserve(static_cast<std::size_t>(ranks));
         std::exception_ptr first;
         std::mutex first_mutex;
         for (int rank = 0; rank < ranks; ++rank)
@@ -107,13 +109,13 @@ public:
 
     void begin(const call_site& where) {
         queue_->drain();
-        if (const auto* const failure = network_->failed())
-            throw error(errc::broken, where.operation, rank_, where.round,
-                        "the communicator is broken since an earlier call [%s]", failure->words.c_str());
+        heed_fault(where);
     }
     call_queue& queue() noexcept { return *queue_; }
 
-    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return scratch_.at_least(bytes, use); }
+    std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
+        return scratch_.at_least(bytes, use);
+    }
 
     ticket send(int peer, const void* data, std::size_t bytes, int tag) {
         mailbox& box = network_->of(checked(peer, "send"));
@@ -157,20 +159,21 @@ public:
     }
 
     void listen(const call_site& where) {
-        if (const auto* const failure = network_->failed())
-            throw error(failure->code, where.operation, rank_, where.round, "a peer gave up [%s]", failure->words.c_str());
+        heed_fault(where);
         progress();
     }
 
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
+        told_ = true;
         if (sends_left_ > 0) network_->fail(code, words);
     }
 
     /// A network of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
     recording split(int color, int key) {
         const call_site where{"split"};
-        if (color < 0) throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
+        if (color < 0)
+            throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
         begin(where);
         const auto joined = network_->join(rank_, color, key);
         const mailboxes::gathering::seat* mine = nullptr;
@@ -191,6 +194,11 @@ public:
     }
 
 private:
+    void heed_fault(const call_site& where) {
+        if (const fault* const known = network_->failed())
+            throw std::exchange(told_, true) ? still_broken(*known, where, rank_) : peer_gave_up(*known, where, rank_);
+    }
+
     /// A receive that waits for its message. Known to its rank alone.
     struct reception {
         reception(std::byte* data, std::size_t bytes) noexcept : target{data}, room{bytes} {}
@@ -216,7 +224,8 @@ private:
 
     int checked(int peer, const char* operation) const {
         if (peer >= 0 && peer < size()) return peer;
-        throw error(errc::invalid_argument, operation, rank_, -1, "there is no rank %d; pass one below %d", peer, size());
+        throw error(errc::invalid_argument, operation, rank_, -1, "there is no rank %d; pass one below %d", peer,
+                    size());
     }
 
     /// Takes what the mailbox holds and copies what may be seen by now.
@@ -239,8 +248,8 @@ private:
                 reception& here = *way.awaited.front();
                 if (next.bytes > here.room)
                     throw error(errc::system, "receive", rank_, -1,
-                                "rank %d sends %zu bytes with tag %d, this receive takes %zu; agree on the count", next.sender,
-                                next.bytes, next.tag, here.room);
+                                "rank %d sends %zu bytes with tag %d, this receive takes %zu; agree on the count",
+                                next.sender, next.bytes, next.tag, here.room);
                 if (!next.reaches(here.target)) return;
                 here.done = true;
                 way.awaited.pop_front();
@@ -258,6 +267,7 @@ private:
 
     std::shared_ptr<mailboxes> network_;
     int rank_;
+    bool told_ = false;  // whether this rank knows of the failure
     options chosen_;
     std::size_t sends_left_ = static_cast<std::size_t>(-1);
     std::uint64_t turn_ = 0;

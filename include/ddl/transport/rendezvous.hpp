@@ -48,9 +48,9 @@ public:
         while (absent > 0) {
             std::vector<pollfd> watched{{name_.number(), POLLIN, 0}};
             for (const guest& each : guests_) watched.push_back({each.socket.number(), POLLIN, 0});
-            if (!wait(watched)) end(errc::timeout, missing(present));
+            if (!wait(watched)) end(errc::timeout, missing(present, limit_));
             for (std::size_t i = 0; i < guests_.size(); ++i)
-                if (watched[i + 1].revents != 0 && hear(guests_[i], file)) --absent;
+                if (watched[i + 1].revents != 0 && hear(guests_[i], file, present)) --absent;
             std::erase_if(guests_, [](const guest& each) { return !each.socket; });
             if (watched[0].revents != 0) admit();
         }
@@ -84,7 +84,11 @@ public:
         socket_.send(note{.what = note::ready});
         note answer;
         descriptor nothing;
-        if (!hear(answer, nothing)) throw failure(errc::timeout, missing(present));
+        if (!hear(answer, nothing)) {
+            socket_.send(note{.what = note::impatient, .limit = limit_});
+            deadline_ += 1;  // for rank 0 to say who is missing, to all in the same words
+            if (!hear(answer, nothing)) throw failure(errc::timeout, missing(present, limit_));
+        }
         if (answer.what == note::refusal) throw failure(answer.code, answer.words);
         if (answer.what != note::go)
             throw failure(errc::peer_lost, about("rank 0 ended while the ranks met; start the job again"));
@@ -102,11 +106,12 @@ private:
 
     /// All that is said. One layout of the shared memory has one `magic`.
     struct note {
-        enum kind : std::int32_t { nothing, greeting, file, ready, go, refusal };
+        enum kind : std::int32_t { nothing, greeting, file, ready, impatient, go, refusal };
         char magic[8] = {'d', 'd', 'l', ' ', 's', 'h', 'm', '1'};
         kind what = nothing;
         std::int32_t rank = -1;
         std::int32_t size = 0;
+        double limit = 0;
         errc code = errc::broken;
         char words[text::capacity + 1] = {};
     };
@@ -175,7 +180,8 @@ private:
     }
 
     /// Rank 0: hears what a guest has to say; true if it is ready.
-    bool hear(guest& from, const descriptor& file) {
+    template <class Present>
+    bool hear(guest& from, const descriptor& file, Present present) {
         note words;
         descriptor nothing;
         const local_socket::arrival what = from.socket.receive(words, nothing);
@@ -188,6 +194,7 @@ private:
         }
         if (from.rank >= 0 && words.what == note::refusal)
             end(words.code, about("rank %d gave up [%s]", from.rank, words.words));
+        if (from.rank >= 0 && words.what == note::impatient) end(errc::timeout, missing(present, words.limit));
         if (from.rank >= 0) return words.what == note::ready;
         if (std::memcmp(words.magic, note{}.magic, sizeof words.magic) != 0 || words.what != note::greeting)
             end(errc::mismatch, about("a process with another version of ddl came; build all ranks with the same one"));
@@ -253,7 +260,7 @@ private:
     }
 
     template <class Present>
-    text missing(Present present) const {
+    text missing(Present present, double limit) const {
         constexpr int most_named = 8;
         text names;
         int count = 0;
@@ -262,9 +269,9 @@ private:
             if (++count <= most_named) names.append(count == 1 ? "%d" : ", %d", peer);
         }
         if (count > most_named) names.append(" and %d more", count - most_named);
-        if (count == 0) return about("all ranks came, but were not ready within %g s; set a longer timeout", limit_);
+        if (count == 0) return about("all ranks came, but were not ready within %g s; set a longer timeout", limit);
         return about("rank%s %s did not start within %g s; start all %d ranks on this host, or set a longer timeout",
-                     count == 1 ? "" : "s", names.c_str(), limit_, size_);
+                     count == 1 ? "" : "s", names.c_str(), limit, size_);
     }
 
     std::string_view job_;

@@ -8,10 +8,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <utility>
-
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace ddl {
 
@@ -56,7 +55,8 @@ public:
         std::lock_guard lock{state_->mutex};
         if (state_->event < 0) {
             state_->event = ::eventfd(state_->done ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
-            if (state_->event < 0) throw error(errc::system, "request", -1, -1, "no event descriptor is left for this process");
+            if (state_->event < 0)
+                throw error(errc::system, "request", -1, -1, "no event descriptor is left for this process");
         }
         return state_->event;
     }

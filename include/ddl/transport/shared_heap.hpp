@@ -184,7 +184,7 @@ private:
     }
 
     std::atomic<std::byte*>& view(int owner, int k) const noexcept {
-        return views_[static_cast<std::size_t>(owner * view_sizes + k)];
+        return views_[static_cast<std::size_t>(owner) * view_sizes + static_cast<std::size_t>(k)];
     }
 
     std::byte* map(int owner, int k) const {

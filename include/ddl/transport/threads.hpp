@@ -20,7 +20,8 @@ public:
     /// they wait, and the first exception is thrown here.
     template <class Body>
     static void run(int ranks, Body body, timeout limit = timeout{}) {
-        if (ranks < 1) throw error(errc::invalid_argument, "threads::run", -1, -1, "%d ranks; ask for one or more", ranks);
+        if (ranks < 1)
+            throw error(errc::invalid_argument, "threads::run", -1, -1, "%d ranks; ask for one or more", ranks);
         const auto memory = std::make_shared<team_memory>(ranks);
         std::vector<std::thread> workers;
         std::exception_ptr first;
@@ -53,13 +54,13 @@ public:
         while (group[static_cast<std::size_t>(place)] != rank()) ++place;
         const int ranks = static_cast<int>(group.size());
         std::shared_ptr<team_memory> memory;
-        if (place == 0) memory = std::make_shared<team_memory>(ranks);
+        if (place == 0) memory = std::make_shared<team_memory>(ranks, memory_);
         const auto leaders = exchange(reinterpret_cast<std::uintptr_t>(&memory), where);
         if (place != 0)
             memory = *reinterpret_cast<const std::shared_ptr<team_memory>*>(
                 static_cast<std::uintptr_t>(leaders[static_cast<std::size_t>(group[0])]));
         exchange(0, where);  // until here the leader's pointer must stay
-        return {std::move(memory), place, ranks, limit()};
+        return {std::move(memory), place, ranks, limit(), *this};
     }
 
     bool lost(int) const noexcept { return false; }
@@ -67,7 +68,9 @@ public:
         return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
     }
     void deallocate(std::byte* data, std::size_t) noexcept { ::operator delete(data, std::align_val_t{alignment}); }
-    std::uint64_t address_of(const void* data, std::size_t) const noexcept { return reinterpret_cast<std::uintptr_t>(data); }
+    std::uint64_t address_of(const void* data, std::size_t) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(data);
+    }
     std::byte* mapped(int, std::uint64_t address, std::size_t) const noexcept {
         return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
     }
@@ -77,20 +80,25 @@ private:
     static constexpr std::size_t staging_bytes = std::size_t{1} << 18;
 
     struct team_memory {
-        explicit team_memory(int ranks)
-            : bytes{rank_memory::bytes(ranks, staging_bytes)},
+        explicit team_memory(int ranks, std::shared_ptr<team_memory> split_from = nullptr)
+            : parent{std::move(split_from)}, bytes{rank_memory::bytes(ranks, staging_bytes)},
               base{static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}))} {
             std::memset(base, 0, bytes);
         }
         team_memory(const team_memory&) = delete;
         team_memory& operator=(const team_memory&) = delete;
         ~team_memory() { ::operator delete(base, std::align_val_t{alignment}); }
+        std::shared_ptr<team_memory> parent;  // whose faults its parts look at
         std::size_t bytes;
         std::byte* base;
     };
 
     threads(std::shared_ptr<team_memory> memory, int rank, int ranks, timeout limit)
-        : memory_ranks{rank_memory{memory->base, ranks, staging_bytes}, rank, ranks, limit}, memory_{std::move(memory)} {}
+        : memory_ranks{rank_memory{memory->base, ranks, staging_bytes}, rank, ranks, limit},
+          memory_{std::move(memory)} {}
+    threads(std::shared_ptr<team_memory> memory, int rank, int ranks, timeout limit, const threads& from)
+        : memory_ranks{rank_memory{memory->base, ranks, staging_bytes}, rank, ranks, limit, from.lineage()},
+          memory_{std::move(memory)} {}
 
     std::shared_ptr<team_memory> memory_;
 };

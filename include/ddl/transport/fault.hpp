@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/concepts.hpp>
+
+#include <cstdio>
+
+namespace ddl {
+
+/// Why a rank left a collective half done, in a form that travels between ranks.
+struct fault {
+    errc code{};
+    char words[text::capacity + 1] = {};
+
+    fault() = default;
+    fault(errc why, const char* explanation) noexcept : code{why} {
+        std::snprintf(words, sizeof words, "%s", explanation);
+    }
+};
+
+/// What a rank throws that learns of a peer's fault.
+inline error peer_gave_up(const fault& known, const call_site& where, int rank) noexcept {
+    return error(known.code, where.operation, rank, where.round, "a peer gave up [%s]", known.words);
+}
+
+/// What it throws from then on.
+inline error still_broken(const fault& known, const call_site& where, int rank) noexcept {
+    return error(errc::broken, where.operation, rank, where.round,
+                 "the communicator is broken since an earlier call [%s]", known.words);
+}
+
+}  // namespace ddl
