@@ -15,10 +15,14 @@ concept textbook = requires(int rank, int size, int k) {
     { Schedule::round(rank, size, k)[0] } -> std::convertible_to<transfer>;
 };
 
-/// A schedule that is put together from programs, and may look at how the ranks are grouped.
+/// A schedule that is put together from programs: `allreduce(ranks)`, or `reduce_scatter(ranks)` and `all_gather(ranks)`.
+/// They take an `int`, or a `shape` if they look at how the ranks are grouped.
 template <class Schedule>
 concept composed = requires(const shape& ranks) {
     { Schedule::allreduce(ranks) } -> program;
+} || requires(const shape& ranks) {
+    { Schedule::reduce_scatter(ranks) } -> program;
+    { Schedule::all_gather(ranks) } -> program;
 };
 
 /// A schedule for one message size, stateless: `textbook` or `composed`.
@@ -38,8 +42,9 @@ concept has_halves = (textbook<Schedule> && Schedule::chunks(2) % 2 == 0) || req
 /// Every rank holds the sum of all contributions to every chunk in the end.
 template <schedule Schedule>
 constexpr auto allreduce_program(const shape& ranks) noexcept {
-    if constexpr (composed<Schedule>) return Schedule::allreduce(ranks);
-    else return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
+    if constexpr (textbook<Schedule>) return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
+    else if constexpr (requires { Schedule::allreduce(ranks); }) return Schedule::allreduce(ranks);
+    else return then(Schedule::reduce_scatter(ranks), Schedule::all_gather(ranks));
 }
 
 /// Each rank holds the sum of all contributions to the chunks that it owns.

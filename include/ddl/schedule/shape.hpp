@@ -48,6 +48,8 @@ public:
     }
 
     constexpr int size() const noexcept { return size_; }
+    /// Schedules that do not look at the grouping take the number of ranks.
+    constexpr operator int() const noexcept { return size_; }
     constexpr int levels() const noexcept { return levels_; }
     constexpr int extent(int level) const noexcept { return extents_[level]; }
 
