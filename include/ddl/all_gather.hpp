@@ -54,13 +54,13 @@ auto all_gather_init(Transport& ranks, Data&& data) {
 
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
-void all_gather(Transport& ranks, In&& in, Out&& out) {
+void all_gather(Transport&& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
                             block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
     all_gather_init<Schedule, Checking>(ranks, in, out)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
-void all_gather(Transport& ranks, Data&& data) {
+void all_gather(Transport&& ranks, Data&& data) {
     all_gather_init<Schedule, Checking>(ranks, data)();
 }
 

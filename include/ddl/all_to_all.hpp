@@ -72,13 +72,13 @@ auto all_to_all_init(Transport& ranks, Data&& data) {
 /// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and
 /// types; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
-void all_to_all(Transport& ranks, In&& in, Out&& out) {
+void all_to_all(Transport&& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<Checking>(ranks, size_of(in));
     all_to_all_init<Schedule, Checking>(ranks, in, out)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
-void all_to_all(Transport& ranks, Data&& data) {
+void all_to_all(Transport&& ranks, Data&& data) {
     require_blocks<Checking>(ranks, size_of(data));
     all_to_all_init<Schedule, Checking>(ranks, data)();
 }

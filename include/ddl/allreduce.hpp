@@ -61,14 +61,14 @@ auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
 /// Folds `in` of all ranks into `out` of every rank. All ranks call it with equal counts, types, ops and schedules; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
           class Op = sum>
-void allreduce(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+void allreduce(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
     allreduce_init<Schedule, Checking>(ranks, in, out, op)();
 }
 /// Folds `data` of all ranks into `data` of every rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
     requires(!contiguous<Op>)
-void allreduce(Transport& ranks, Data&& data, Op op = {}) {
+void allreduce(Transport&& ranks, Data&& data, Op op = {}) {
     allreduce_init<Schedule, Checking>(ranks, data, op)();
 }
 
@@ -91,12 +91,13 @@ auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
 ///
 /// Cost: one allreduce of all elements, and a copy in and out.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
-void allreduce_n(Transport& ranks, Tensors&& tensors, Op op = {}) {
+void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
     using tensor = std::remove_reference_t<decltype(*std::begin(tensors))>;
     using element_type = element_of<tensor>;
     static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
-    using schedule = schedule_of<Schedule, collective::allreduce, Op, Transport>;
-    constexpr bool valid = compose<collective::allreduce, Op, element_type, schedule, Transport>();
+    using transport = std::remove_reference_t<Transport>;
+    using schedule = schedule_of<Schedule, collective::allreduce, Op, transport>;
+    constexpr bool valid = compose<collective::allreduce, Op, element_type, schedule, transport>();
     std::size_t count = 0;
     std::uint32_t sizes = 0;  // a hash, for ranks to compare
     for (auto&& each : tensors) {

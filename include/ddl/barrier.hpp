@@ -9,9 +9,10 @@ namespace ddl {
 ///
 /// Cost: one step over memory, `ceil(log2 p)` messages a rank over messages.
 template <class Schedule = tuned, class Checking = checked, class Transport>
-void barrier(Transport& ranks) {
-    using schedule = schedule_of<Schedule, collective::barrier, no_op, Transport>;
-    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, Transport>())
+void barrier(Transport&& ranks) {
+    using transport = std::remove_reference_t<Transport>;
+    using schedule = schedule_of<Schedule, collective::barrier, no_op, transport>;
+    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, transport>())
         barrier_over<schedule, Checking>(ranks);
 }
 

@@ -45,7 +45,7 @@ auto broadcast_init(Transport& ranks, Data&& data, int root = 0) {
 
 /// Copies `data` of `root` to `data` of every rank. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
-void broadcast(Transport& ranks, Data&& data, int root = 0) {
+void broadcast(Transport&& ranks, Data&& data, int root = 0) {
     require_root<Checking>(ranks, collective::broadcast, root);
     broadcast_init<Schedule, Checking>(ranks, data, root)();
 }

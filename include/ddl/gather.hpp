@@ -51,12 +51,13 @@ auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 
 /// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
-void gather(Transport& ranks, In&& in, Out&& out, int root = 0) {
+void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::gather, root);
     if (ranks.rank() == root)
         require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
-    gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root}();
+    gather_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{ranks, data_of(in),
+                                                                                         data_of(out), count, root}();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.

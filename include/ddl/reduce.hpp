@@ -61,7 +61,7 @@ auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
 /// Folds `in` of all ranks into `out` of `root`. All ranks call it with equal counts, types, ops, roots and schedules; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
           class Op = sum>
-void reduce(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
+void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
     if (ranks.rank() == root)
         require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
@@ -69,7 +69,7 @@ void reduce(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
     requires(!contiguous<Op>)
-void reduce(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
+void reduce(Transport&& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
     reduce_init<Schedule, Checking>(ranks, data, op, root)();
 }

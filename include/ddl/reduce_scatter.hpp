@@ -61,14 +61,14 @@ auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
 /// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
           class Op = sum>
-void reduce_scatter(Transport& ranks, In&& in, Out&& out, Op op = {}) {
+void reduce_scatter(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
                             block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
     requires(!contiguous<Op>)
-void reduce_scatter(Transport& ranks, Data&& data, Op op = {}) {
+void reduce_scatter(Transport&& ranks, Data&& data, Op op = {}) {
     reduce_scatter_init<Schedule, Checking>(ranks, data, op)();
 }
 

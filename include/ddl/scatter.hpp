@@ -51,12 +51,13 @@ auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 
 /// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
-void scatter(Transport& ranks, In&& in, Out&& out, int root = 0) {
+void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::scatter, root);
     if (ranks.rank() == root)
         require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
-    scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root}();
+    scatter_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{ranks, data_of(in),
+                                                                                          data_of(out), count, root}();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.

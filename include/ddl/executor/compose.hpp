@@ -50,6 +50,8 @@ inline constexpr bool in_rank_order = every_choice<Schedule>::of([]<class S>() {
 template <collective What, class Op, class Element, class Schedule, class Transport>
 consteval bool compose() {
     constexpr bool reduces_values = !std::same_as<Op, no_op>;
+    // over levels a reduction is an allreduce of which the others drop the result
+    constexpr collective ordered_as = stacked_transport<Transport> ? collective::allreduce : What;
     if constexpr (!communicator<Transport>) {
         static_assert(communicator<Transport>,
                       "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
@@ -59,7 +61,11 @@ consteval bool compose() {
     } else if constexpr (!is_schedule<Schedule>) {
         static_assert(is_schedule<Schedule>,
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
-    } else if constexpr (!offers<Schedule, What>) {
+    } else if constexpr (stacked_transport<Transport> && What != collective::allreduce && What != collective::reduce &&
+                         What != collective::broadcast && What != collective::barrier) {
+        static_assert(!stacked_transport<Transport>,
+                      "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
+    } else if constexpr (!stacked_transport<Transport> && !offers<Schedule, What>) {
         static_assert(
             offers<Schedule, What>,
             "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
@@ -68,8 +74,8 @@ consteval bool compose() {
             static_assert(combines<Op, Element>,
                           "ddl: this op has no meaning for this element; pick another, or give yours an operator()");
         else if constexpr (commutes<Op> || std::same_as<Schedule, tuned>) return true;
-        else if constexpr (!in_rank_order<Schedule, What>)
-            static_assert(in_rank_order<Schedule, What>,
+        else if constexpr (!in_rank_order<Schedule, ordered_as>)
+            static_assert(in_rank_order<Schedule, ordered_as>,
                           "ddl: this schedule rotates the operands; write ddl::recursive_doubling, or "
                           "mark the op with ddl::commutative");
         else return true;

@@ -3,6 +3,7 @@
 
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
+#include <ddl/executor/tuning.hpp>
 #include <ddl/schedule/hierarchical.hpp>
 
 // The collectives over ranks whose levels have a transport each.
@@ -222,10 +223,14 @@ void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t 
 template <class Schedule, class Checking, class Element, stacked_transport Transport>
 void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root) {
     compare_levels<Checking>(ranks, describe<no_op, Element, Schedule>(collective::broadcast, count, root));
+    using node = std::remove_reference_t<decltype(ranks.node())>;
+    using wire = std::remove_reference_t<decltype(ranks.wire())>;
     const int members = ranks.node().size();
     if (ranks.node().rank() == root % members)
-        broadcast_over<Schedule, unchecked>(ranks.wire(), data, count, root / members);
-    broadcast_over<Schedule, unchecked>(ranks.node(), data, count, root % members);
+        broadcast_over<resolved<Schedule, collective::broadcast, no_op, wire>, unchecked>(ranks.wire(), data, count,
+                                                                                          root / members);
+    broadcast_over<resolved<Schedule, collective::broadcast, no_op, node>, unchecked>(ranks.node(), data, count,
+                                                                                      root % members);
 }
 
 template <class Schedule, class Checking, stacked_transport Transport>

@@ -73,8 +73,14 @@ struct default_schedule<collective::allreduce, false, Transport> {
     using type = selected<at_most<32768, recursive_doubling>, otherwise<direct>>;  // whose ranks may not be consecutive
 };
 template <collective What, bool Commutes, stacked_transport Transport>
+    requires(What != collective::broadcast)
 struct default_schedule<What, Commutes, Transport> {
     using type = hierarchical<direct, std::conditional_t<Commutes, recursive_halving, recursive_doubling>>;
+};
+
+template <bool Commutes, stacked_transport Transport>
+struct default_schedule<collective::broadcast, Commutes, Transport> {
+    using type = tuned;  // each level's own
 };
 
 template <class Schedule, collective What, class Op, class Transport>

@@ -31,7 +31,8 @@ template <class From, class Element, class Op>
 void fold(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr std::size_t fits = 4096 / sizeof(accumulator) / block * block;
-    constexpr std::size_t tile = fits > 0 ? fits : block;
+    constexpr std::size_t few = sizeof(accumulator) < 4096 ? 4096 / sizeof(accumulator) : 1;  // it lies on the stack
+    constexpr std::size_t tile = fits > 0 ? fits : few;
     union storage {  // elements need no default constructor
         std::byte nothing;
         accumulator values[tile];
