@@ -31,6 +31,7 @@ private:
     /// What is sent must stay while what arrives is written: in place, a copy of it.
     const Element* kept() {
         if (in_ != out_ || count_ == 0) return in_;
+        ranks_->queue().drain();  // pending calls may still write what is copied, or use the memory it is copied to
         auto* const copy = reinterpret_cast<Element*>(ranks_->scratch(count_ * sizeof(Element), scratch_for::fusion));
         kernel::copy(in_, copy, count_);
         return copy;

@@ -104,6 +104,7 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
         count += size_of(each);
         sizes = sizes * 16777619U + static_cast<std::uint32_t>(size_of(each)) + 1;
     }
+    ranks.queue().drain();  // pending calls may still write what is packed, or use the memory it is packed in
     auto* const packed =
         reinterpret_cast<element_type*>(ranks.scratch(count * sizeof(element_type), scratch_for::fusion));
     std::size_t at = 0;

@@ -62,20 +62,30 @@ static_assert(sizeof(call) == 80);
 /// Stands for "no op" in collectives that only move data.
 struct no_op {};
 
+/// What the types of a call say of it, put together by the compiler.
 template <class Op, class Element, class Schedule>
-call describe(collective what, std::size_t count, int root) noexcept {
+inline constexpr call call_of_types = [] {
+    constexpr auto name = [](char(&to)[24], const char* from) {
+        for (int i = 0; i < 23 && from[i] != '\0'; ++i) to[i] = from[i];
+    };
     call result;
-    result.count = count;
-    result.what = what;
-    result.root = root;
     result.element = type_fingerprint<Element>();
     result.element_bytes = sizeof(Element);
     result.schedule = type_fingerprint<Schedule>();
-    std::snprintf(result.element_name, sizeof result.element_name, "%s", element_name<Element>());
+    name(result.element_name, element_name<Element>());
     if constexpr (!std::same_as<Op, no_op>) {
         result.op = type_fingerprint<Op>();
-        std::snprintf(result.op_name, sizeof result.op_name, "%s", op_name<Op>());
+        name(result.op_name, op_name<Op>());
     }
+    return result;
+}();
+
+template <class Op, class Element, class Schedule>
+constexpr call describe(collective what, std::size_t count, int root) noexcept {
+    call result = call_of_types<Op, Element, Schedule>;
+    result.count = count;
+    result.what = what;
+    result.root = root;
     return result;
 }
 
