@@ -38,7 +38,7 @@ private:
 };
 
 /// A plan for this rank's block `in` and all elements `out`. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
     require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in),
                              block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
@@ -46,32 +46,32 @@ auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
                                                                            size_of(out)};
 }
 /// A plan for `data`, in place: this rank's block of it is what this rank gives.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_gather_init(Transport& ranks, Data&& data) {
     return all_gather_plan<element_of<Data>, Schedule, Transport, Checking>{
         ranks, data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, data_of(data), size_of(data)};
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void all_gather(Transport&& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
                             block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
     all_gather_init<Schedule, Checking>(ranks, in, out)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 void all_gather(Transport&& ranks, Data&& data) {
     all_gather_init<Schedule, Checking>(ranks, data)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
                             block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
     return start(ranks, all_gather_init<Schedule, Checking>(ranks, in, out));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_gather_async(Transport& ranks, Data&& data) {
     return start(ranks, all_gather_init<Schedule, Checking>(ranks, data));
 }

@@ -31,8 +31,8 @@ private:
     /// What is sent must stay while what arrives is written: in place, a copy of it.
     const Element* kept() {
         if (in_ != out_ || count_ == 0) return in_;
-        ranks_->queue().drain();  // pending calls may still write what is copied, or use the memory it is copied to
-        auto* const copy = reinterpret_cast<Element*>(ranks_->scratch(count_ * sizeof(Element), scratch_for::fusion));
+        Element* const copy =
+            scratch_or_refuse<Checking, Element>(*ranks_, collective::all_to_all, count_, scratch_for::fusion);
         kernel::copy(in_, copy, count_);
         return copy;
     }
@@ -55,7 +55,7 @@ void require_blocks(Transport& ranks, std::size_t count) {
 }
 
 /// A plan for `in` and `out` of equal length, a multiple of the number of ranks. Local; a wrong length throws here.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
     require_count<unchecked>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<unchecked>(ranks, size_of(in));
@@ -63,7 +63,7 @@ auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
                                                                            size_of(in)};
 }
 /// A plan for `data`, in place.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_to_all_init(Transport& ranks, Data&& data) {
     require_blocks<unchecked>(ranks, size_of(data));
     return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
@@ -72,26 +72,26 @@ auto all_to_all_init(Transport& ranks, Data&& data) {
 
 /// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and
 /// types; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void all_to_all(Transport&& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<Checking>(ranks, size_of(in));
     all_to_all_init<Schedule, Checking>(ranks, in, out)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 void all_to_all(Transport&& ranks, Data&& data) {
     require_blocks<Checking>(ranks, size_of(data));
     all_to_all_init<Schedule, Checking>(ranks, data)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_to_all_async(Transport& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<Checking>(ranks, size_of(in));
     return start(ranks, all_to_all_init<Schedule, Checking>(ranks, in, out));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_to_all_async(Transport& ranks, Data&& data) {
     require_blocks<Checking>(ranks, size_of(data));
     return start(ranks, all_to_all_init<Schedule, Checking>(ranks, data));

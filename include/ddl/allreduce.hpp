@@ -43,7 +43,7 @@ private:
 };
 
 /// A plan for `in` and `out` of equal length. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<unchecked>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
@@ -51,7 +51,7 @@ auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
                                                                               size_of(in), op};
 }
 /// A plan for `data`, in place.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
     return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
@@ -59,27 +59,27 @@ auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
 }
 
 /// Folds `in` of all ranks into `out` of every rank. All ranks call it with equal counts, types, ops and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 void allreduce(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
     allreduce_init<Schedule, Checking>(ranks, in, out, op)();
 }
 /// Folds `data` of all ranks into `data` of every rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 void allreduce(Transport&& ranks, Data&& data, Op op = {}) {
     allreduce_init<Schedule, Checking>(ranks, data, op)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, in, out, op));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, data, op));
@@ -94,31 +94,31 @@ template <class Schedule = tuned, class Checking = checked, class Transport, cla
 void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
     using tensor = std::remove_reference_t<decltype(*std::begin(tensors))>;
     using element_type = element_of<tensor>;
-    static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
     using transport = std::remove_reference_t<Transport>;
     using schedule = schedule_of<Schedule, collective::allreduce, Op, transport>;
-    constexpr bool valid = compose<collective::allreduce, Op, element_type, schedule, transport>();
-    std::size_t count = 0;
-    std::uint32_t sizes = 0;  // a hash, for ranks to compare
-    for (auto&& each : tensors) {
-        count += size_of(each);
-        sizes = sizes * 16777619U + static_cast<std::uint32_t>(size_of(each)) + 1;
-    }
-    ranks.queue().drain();  // pending calls may still write what is packed, or use the memory it is packed in
-    auto* const packed =
-        reinterpret_cast<element_type*>(ranks.scratch(count * sizeof(element_type), scratch_for::fusion));
-    std::size_t at = 0;
-    for (auto&& each : tensors) {
-        kernel::copy<element_type>(data_of(each), packed + at, size_of(each));
-        at += size_of(each);
-    }
-    if constexpr (valid)
+    if constexpr (!writable<tensor>) {
+        static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
+    } else if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport>()) {
+        std::size_t count = 0;
+        std::uint32_t sizes = 0;  // a hash, for ranks to compare
+        for (auto&& each : tensors) {
+            count += size_of(each);
+            sizes = sizes * 16777619U + static_cast<std::uint32_t>(size_of(each)) + 1;
+        }
+        element_type* const packed =
+            scratch_or_refuse<Checking, element_type>(ranks, collective::allreduce_n, count, scratch_for::fusion);
+        std::size_t at = 0;
+        for (auto&& each : tensors) {
+            kernel::copy<element_type>(data_of(each), packed + at, size_of(each));
+            at += size_of(each);
+        }
         allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(packed), packed, count, op,
                                            collective::allreduce_n, static_cast<int>(sizes));
-    at = 0;
-    for (auto&& each : tensors) {
-        kernel::copy<element_type>(packed + at, data_of(each), size_of(each));
-        at += size_of(each);
+        at = 0;
+        for (auto&& each : tensors) {
+            kernel::copy<element_type>(packed + at, data_of(each), size_of(each));
+            at += size_of(each);
+        }
     }
 }
 

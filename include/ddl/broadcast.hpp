@@ -37,21 +37,21 @@ private:
 };
 
 /// A plan for `data`, which every rank holds in equal length. Local; a wrong root throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto broadcast_init(Transport& ranks, Data&& data, int root = 0) {
     require_root<unchecked>(ranks, collective::broadcast, root);
     return broadcast_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), size_of(data), root};
 }
 
 /// Copies `data` of `root` to `data` of every rank. All ranks call it with equal counts, types and roots; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 void broadcast(Transport&& ranks, Data&& data, int root = 0) {
     require_root<Checking>(ranks, collective::broadcast, root);
     broadcast_init<Schedule, Checking>(ranks, data, root)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffer belongs to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto broadcast_async(Transport& ranks, Data&& data, int root = 0) {
     require_root<Checking>(ranks, collective::broadcast, root);
     return start(ranks, broadcast_init<Schedule, Checking>(ranks, data, root));

@@ -40,7 +40,7 @@ private:
 
 /// A plan for equal blocks: `in` is one, and on the root `out` holds one for each rank; elsewhere `out` may be empty.
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `gather_plan`.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<unchecked>(ranks, collective::gather, root);
@@ -50,7 +50,7 @@ auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::gather, root);
@@ -61,7 +61,7 @@ void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::gather, root);

@@ -40,7 +40,7 @@ private:
 };
 
 /// A plan for `in` and, on the root, `out` of equal length. Local; a wrong length or root throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
@@ -50,7 +50,7 @@ auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0)
                                                                            size_of(in), op,          root};
 }
 /// A plan for `data`: on the root it becomes the result, elsewhere it is only read.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
@@ -59,7 +59,7 @@ auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
 }
 
 /// Folds `in` of all ranks into `out` of `root`. All ranks call it with equal counts, types, ops, roots and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
@@ -67,7 +67,7 @@ void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
         require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
     reduce_init<Schedule, Checking>(ranks, in, out, op, root)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 void reduce(Transport&& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
@@ -75,7 +75,7 @@ void reduce(Transport&& ranks, Data&& data, Op op = {}, int root = 0) {
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
@@ -83,7 +83,7 @@ auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0
         require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
     return start(ranks, reduce_init<Schedule, Checking>(ranks, in, out, op, root));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 auto reduce_async(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);

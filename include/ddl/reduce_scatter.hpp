@@ -41,7 +41,7 @@ private:
 };
 
 /// A plan for all elements `in` and this rank's block `out`. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out),
@@ -50,7 +50,7 @@ auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
                                                                                    size_of(in), op};
 }
 /// A plan for `data`, in place: this rank's block of it becomes the result.
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
     return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
@@ -59,28 +59,28 @@ auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
 }
 
 /// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 void reduce_scatter(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
                             block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 void reduce_scatter(Transport&& ranks, Data&& data, Op op = {}) {
     reduce_scatter_init<Schedule, Checking>(ranks, data, op)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out,
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
                             block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
     return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, writable Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires(!contiguous<Op>)
 auto reduce_scatter_async(Transport& ranks, Data&& data, Op op = {}) {
     return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, data, op));

@@ -40,7 +40,7 @@ private:
 
 /// A plan for equal blocks: `out` is one, and on the root `in` holds one for each rank; elsewhere `in` may be empty.
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `scatter_plan`.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
     require_root<unchecked>(ranks, collective::scatter, root);
@@ -50,7 +50,7 @@ auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 }
 
 /// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::scatter, root);
@@ -61,7 +61,7 @@ void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, writable Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
     require_root<Checking>(ranks, collective::scatter, root);

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(the_timeout_is_given_or_that_of_the_environment) {
     BOOST_TEST(ddl::mpi{MPI_COMM_SELF}.limit().seconds == 4.5);
     ::setenv("DDL_TIMEOUT", "soon", 1);
     BOOST_TEST(says(failure_of([] { ddl::mpi{MPI_COMM_SELF}; }),
-                    "DDL_TIMEOUT: it is 'soon'; write a number of seconds above 0"));
+                    "timeout: DDL_TIMEOUT is \"soon\"; it takes seconds, above 0"));
     ::unsetenv("DDL_TIMEOUT");
     BOOST_TEST(ddl::mpi{MPI_COMM_SELF}.limit().seconds == 600);
 }

@@ -55,7 +55,8 @@ public:
         running_.push_back({child, ends[0]});
     }
 
-    void kill(std::size_t index) { ::kill(running_[index].process, SIGKILL); }
+    void signal(std::size_t index, int number) { ::kill(running_[index].process, number); }
+    void kill(std::size_t index) { signal(index, SIGKILL); }
     void kill_all() {
         for (const auto& each : running_) ::kill(each.process, SIGKILL);
     }

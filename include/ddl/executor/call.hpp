@@ -22,13 +22,14 @@ enum class collective : std::uint32_t {
     all_to_all,
     barrier,
     allreduce_n,
-    refused  // a rank whose own arguments make no sense tells the others
+    refused,               // a rank whose own arguments make no sense tells the others
+    split = exchange_mark  // no collective of ours, but seen where one is looked for
 };
 
 constexpr const char* to_string(collective what) noexcept {
     constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",   "reduce", "gather",
                                      "scatter",   "all_to_all",     "barrier",    "allreduce_n", "refused"};
-    return names[static_cast<int>(what)];
+    return what == collective::split ? "split" : names[static_cast<int>(what)];
 }
 
 /// Whether ranks compare what they call before any data is combined. Part of a plan's type.

@@ -55,9 +55,13 @@ consteval bool compose() {
     if constexpr (!communicator<Transport>) {
         static_assert(communicator<Transport>,
                       "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
+    } else if constexpr (std::is_const_v<Element>) {
+        static_assert(!std::is_const_v<Element>, "ddl: the output is const; pass a range that can be written to");
     } else if constexpr (!element<Element>) {
         static_assert(element<Element>,
                       "ddl: an element must be trivially copyable; pass plain values, or a struct of them");
+    } else if constexpr (!arguments_of<Schedule>::fit) {
+        arguments_of<Schedule>::complain();
     } else if constexpr (!is_schedule<Schedule>) {
         static_assert(is_schedule<Schedule>,
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");

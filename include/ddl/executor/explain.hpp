@@ -66,7 +66,8 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
         if constexpr (schedule<Chosen>) {
             if (what != collective::allreduce) return;
             const auto program = allreduce_program<Chosen>(ranks.size());
-            if (std::same_as<Chosen, recursive_doubling> && bytes <= contract_bytes)
+            if (std::same_as<Chosen, recursive_doubling> &&
+                count * sizeof(accumulator_t<Op, Element>) <= contract_bytes)
                 line.append(", in the messages that compare the calls");
             else
                 line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(),

@@ -65,7 +65,7 @@ public:
             }
         } else if (const std::size_t each = segment(sizeof(Element), size_ + 1); each == 0) {
             // elements too large for the windows: memory that all can map stands in for the caller's
-            auto* const stand_in = reinterpret_cast<Element*>(ranks_.scratch(2 * bytes, scratch_for::stand_in));
+            auto* const stand_in = reinterpret_cast<Element*>(memory_for_all(2 * bytes));
             kernel::copy(in, stand_in, count);
             announce(stand_in, bytes, stand_in + count, bytes, 0);
             fold_mapped<Element>(blocks, op, takes);
@@ -152,6 +152,21 @@ private:
             if (theirs.agrees(announced(0).what)) continue;
             const int other = what_.agrees(announced(0).what) ? peer : 0;
             throw mismatch(what_, rank_, announced(other).what, other);
+        }
+    }
+
+    /// Memory that stands in for a buffer that cannot take part. Without it this rank tells the others that it will not.
+    std::byte* memory_for_all(std::size_t bytes) {
+        try {
+            return ranks_.scratch(bytes, scratch_for::stand_in);
+        } catch (...) {
+            what_.what = collective::refused;
+            try {
+                enter();
+            } catch (const error&) {
+                // the news of this rank, which the others get; it has its own
+            }
+            throw;
         }
     }
 
@@ -256,15 +271,14 @@ private:
         const Element* source = in;
         if (each == 0 && publishes(rank_)) {
             // elements too large for the windows: memory that all can map stands in for the caller's
-            auto* const stand_in =
-                reinterpret_cast<Element*>(ranks_.scratch(count * sizeof(Element), scratch_for::stand_in));
+            auto* const stand_in = reinterpret_cast<Element*>(memory_for_all(count * sizeof(Element)));
             kernel::copy(in, stand_in, count);
             source = stand_in;
         }
         announce(publishes(rank_) ? source : nullptr, count * sizeof(Element), nullptr, 0, 0);
-        bool direct = true;
-        for (int peer = 0; peer < size_; ++peer) direct = direct && (announced(peer).in != 0 || !publishes(peer));
-        if (direct) {
+        bool all_map = true;
+        for (int peer = 0; peer < size_; ++peer) all_map = all_map && (announced(peer).in != 0 || !publishes(peer));
+        if (all_map) {
             consume(0, longest * sizeof(Element), [&](int peer, int part) {
                 const std::size_t end = first(peer, part) + length(peer, part);
                 return reinterpret_cast<const std::byte*>(mapped<const Element>(peer, announced(peer).in, end) +

@@ -9,6 +9,7 @@
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
+#include <ddl/schedule/multi_ring.hpp>
 
 namespace ddl {
 
@@ -28,6 +29,19 @@ template <class Checking, class Transport>
         }
     }
     throw reason;
+}
+
+/// Scratch that is needed before a call can be announced. Without it this rank refuses the call.
+template <class Checking, class Element, class Transport>
+Element* scratch_or_refuse(Transport& ranks, collective what, std::size_t count, scratch_for use) {
+    ranks.queue().drain();  // pending calls may still use it, or write what is to be copied to it
+    try {
+        return reinterpret_cast<Element*>(ranks.scratch(count * sizeof(Element), use));
+    } catch (const std::exception& failure) {
+        refuse<Checking>(ranks, error(errc::out_of_memory, to_string(what), ranks.rank(), -1,
+                                      "no %zu bytes could be had for a copy of the data: %s", count * sizeof(Element),
+                                      failure.what()));
+    }
 }
 
 /// `name` must hold `wanted` elements.

@@ -104,6 +104,19 @@ struct owning_sequence : sequence<Before, After> {
     constexpr chunk_range owned(int rank, int index) const noexcept { return owner.owned(rank, index); }
 };
 
+template <class Inner, class... Outer>
+struct hierarchical;
+
+/// Several levels are a hierarchy, one level is that level's schedule.
+template <class... Levels>
+struct levels_of {
+    using schedule = hierarchical<Levels...>;
+};
+template <class Only>
+struct levels_of<Only> {
+    using schedule = Only;
+};
+
 /// Levels of groups: `Inner` inside each group, then the rest across groups, and back: any depth, innermost first.
 ///
 /// Each group reduce-scatters, so that every rank of it carries its share outward; across groups the ranks that hold the
@@ -116,19 +129,9 @@ struct owning_sequence : sequence<Before, After> {
 /// Source: Cho et al., "PowerAI DDL", arXiv 1708.02188; Cho et al., "BlueConnect", MLSys 2019.
 template <class Inner, class... Outer>
 struct hierarchical {
-    static_assert(sizeof...(Outer) >= 1,
-                  "ddl: hierarchical needs two levels or more; write ddl::hierarchical<ddl::direct, ddl::ring>");
-    static_assert(
-        has_halves<Inner>,
-        "ddl: the inner levels of hierarchical must be made of halves; write ddl::direct, ddl::ring or ddl::recursive_halving");
-    static_assert(
-        !has_halves<Inner> || requires {
-            requires owns_in_rank_order<decltype(reduce_scatter_program<Inner>(shape{2}))>;
-        }, "ddl: a hierarchy cannot be an inner level of another; write all levels in one list, innermost first");
     static constexpr const char* name = "hierarchical";
     using inner = Inner;
-    using outer = typename hierarchical<Outer...>::self;
-    using self = hierarchical;
+    using outer = typename levels_of<Outer...>::schedule;
     static constexpr int levels = 1 + static_cast<int>(sizeof...(Outer));
 
     static constexpr auto allreduce(const shape& ranks) noexcept {
@@ -176,10 +179,33 @@ private:
     }
 };
 
-/// One level is that level's schedule.
-template <class Only>
-struct hierarchical<Only> {
-    using self = Only;
+/// Can be an inner level: made of halves, between which rank `r` owns block `r`.
+template <class Schedule>
+concept nests = has_halves<Schedule> && owns_in_rank_order<decltype(reduce_scatter_program<Schedule>(shape{2}))>;
+
+template <class Inner, class... Outer>
+struct arguments_of<hierarchical<Inner, Outer...>> {
+    static constexpr bool fit = [] {
+        if constexpr (sizeof...(Outer) == 0 || !arguments_of<Inner>::fit) return false;
+        else if constexpr (!nests<Inner>) return false;
+        else return arguments_of<typename levels_of<Outer...>::schedule>::fit;
+    }();
+    static constexpr void complain() noexcept {
+        if constexpr (sizeof...(Outer) == 0)
+            static_assert(
+                sizeof...(Outer) > 0,
+                "ddl: hierarchical needs two levels or more; write ddl::hierarchical<ddl::direct, ddl::ring>");
+        else if constexpr (!arguments_of<Inner>::fit) arguments_of<Inner>::complain();
+        else if constexpr (!has_halves<Inner>)
+            static_assert(has_halves<Inner>,
+                          "ddl: the inner levels of hierarchical must be made of halves; "
+                          "write ddl::direct, ddl::ring or ddl::recursive_halving");
+        else if constexpr (!nests<Inner>)
+            static_assert(nests<Inner>,
+                          "ddl: a hierarchy cannot be an inner level of another; "
+                          "write all levels in one list, innermost first");
+        else arguments_of<typename levels_of<Outer...>::schedule>::complain();
+    }
 };
 
 }  // namespace ddl

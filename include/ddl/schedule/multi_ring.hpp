@@ -14,7 +14,6 @@ namespace ddl {
 /// Order: rotates the operands, so `Op` must commute.
 template <int Rings>
 struct multi_ring {
-    static_assert(Rings >= 1, "ddl: multi_ring needs at least one ring; write ddl::multi_ring<2>");
     static constexpr const char* name = "multi_ring";
     static constexpr int chunks(int size) noexcept { return Rings * size; }
     static constexpr int rounds(int size) noexcept { return ring::rounds(size); }
@@ -32,6 +31,14 @@ struct multi_ring {
             }
         }
         return transfers;
+    }
+};
+
+template <int Rings>
+struct arguments_of<multi_ring<Rings>> {
+    static constexpr bool fit = Rings >= 1;
+    static constexpr void complain() noexcept {
+        static_assert(fit, "ddl: multi_ring needs at least one ring; write ddl::multi_ring<2>");
     }
 };
 

@@ -324,11 +324,18 @@ constexpr proof prove_all_to_all(const Program& what) {
 /// Calls `holds.template operator()<S>()` for the schedule, or for all choices of a `selected`; true if all are.
 template <class Schedule>
 struct every_choice {
-    static constexpr bool of(auto&& holds) { return holds.template operator()<Schedule>(); }
+    static constexpr bool of(auto&& holds) {
+        if constexpr (arguments_of<Schedule>::fit) return holds.template operator()<Schedule>();
+        else return (arguments_of<Schedule>::complain(), false);
+    }
 };
 template <class... Choices>
 struct every_choice<selected<Choices...>> {
-    static constexpr bool of(auto&& holds) { return (every_choice<typename Choices::type>::of(holds) && ...); }
+    static constexpr bool of(auto&& holds) {
+        if constexpr (arguments_of<selected<Choices...>>::fit)
+            return (every_choice<typename Choices::type>::of(holds) && ...);
+        else return (arguments_of<selected<Choices...>>::complain(), false);
+    }
 };
 
 /// `static_assert(ddl::proves_allreduce<ring>(5))`: that the schedule is an allreduce for so many ranks, or such a shape.

@@ -94,6 +94,14 @@ constexpr chunk_range owned(const Program& halves, int rank, int index = 0) noex
 template <class Program>
 concept owns_in_rank_order = program<Program> && !requires(const Program p) { p.owned_ranges(0); };
 
+/// Whether the arguments of a schedule template make sense: `fit`. If not, `complain()` is the compile error that says why.
+/// Specialised beside each template that asks something of its arguments.
+template <class Schedule>
+struct arguments_of {
+    static constexpr bool fit = true;
+    static constexpr void complain() noexcept {}
+};
+
 /// `Schedule::name` if it has one.
 template <class Schedule>
 constexpr const char* schedule_name() noexcept {

@@ -27,17 +27,24 @@ struct otherwise {
 template <class... Choices>
 struct selected {
     static constexpr const char* name = "selected";
+};
 
-private:
-    static consteval bool limits_grow() {
-        const std::size_t limits[] = {Choices::bytes...};
+template <class... Choices>
+struct arguments_of<selected<Choices...>> {
+    static constexpr bool limits_grow = [] {
+        constexpr std::size_t limits[] = {Choices::bytes...};
         for (std::size_t i = 1; i < sizeof...(Choices); ++i)
             if (limits[i] <= limits[i - 1]) return false;
         return limits[sizeof...(Choices) - 1] == static_cast<std::size_t>(-1);
+    }();
+    static constexpr bool fit = limits_grow && (arguments_of<typename Choices::type>::fit && ...);
+    static constexpr void complain() noexcept {
+        if constexpr (!limits_grow)
+            static_assert(limits_grow,
+                          "ddl: selected takes growing limits and ends with otherwise; "
+                          "write ddl::selected<ddl::at_most<4096, ddl::tree>, ddl::otherwise<ddl::ring>>");
+        else (arguments_of<typename Choices::type>::complain(), ...);
     }
-    static_assert(limits_grow(),
-                  "ddl: selected takes growing limits and ends with otherwise; write "
-                  "ddl::selected<ddl::at_most<4096, ddl::tree>, ddl::otherwise<ddl::ring>>");
 };
 
 template <class Schedule>

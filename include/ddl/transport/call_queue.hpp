@@ -21,11 +21,13 @@ public:
     call_queue(const call_queue&) = delete;
     call_queue& operator=(const call_queue&) = delete;
 
-    /// Carries out what is left, then ends the thread.
-    ~call_queue() {
+    ~call_queue() { finish(); }
+
+    /// Carries out what is left, then ends the thread. To be called while the communicator is still whole.
+    void finish() noexcept {
         if (!worker_.joinable()) return;
         {
-            std::lock_guard lock{mutex_};
+            const std::lock_guard lock{mutex_};
             closing_ = true;
         }
         changed_.notify_all();

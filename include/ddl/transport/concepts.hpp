@@ -26,6 +26,9 @@ enum class scratch_for : unsigned char {
 };
 inline constexpr std::size_t scratch_uses = 4;
 
+/// What a rank that exchanges words of its transport's own, as for a split, writes where others look for its call.
+inline constexpr std::uint32_t exchange_mark = 0x5e7;
+
 /// What every transport is: a group of ranks, and this process's or thread's place in it. One call at a time.
 template <class Transport>
 concept communicator = requires(Transport& ranks, const call_site& where, double seconds) {

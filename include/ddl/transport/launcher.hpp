@@ -38,7 +38,7 @@ struct launcher {
         }
         if (const char* const job = value("DDL_JOB")) result.job = job;
         if (result.job.empty()) throw invalid("DDL_JOB is empty; give all ranks of one run the same name, or unset it");
-        if (value("DDL_TIMEOUT") != nullptr) result.limit = timeout{number<double>("DDL_TIMEOUT", 0.0, "seconds")};
+        result.limit = timeout_from_environment();
         return result;
     }
 

@@ -26,7 +26,7 @@ public:
     Node& node() const noexcept { return node_; }
     Wire& wire() const noexcept { return wire_; }
 
-    void begin(const call_site&) noexcept {}  // each level begins its own calls
+    void begin(const call_site&) { queue().drain(); }  // each level begins its own calls
     auto& queue() const noexcept { return node_.queue(); }
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return node_.scratch(bytes, use); }
 

@@ -118,14 +118,28 @@ public:
 
     /// Every rank's `value`, in rank order. All ranks call it; blocks.
     std::vector<std::uint64_t> exchange(std::uint64_t value, const call_site& where) {
+        struct
+            words {  // laid out as the call of a collective begins, so that ranks which call one see that this is none
+            std::uint64_t value;
+            std::uint32_t mark;
+        };
         begin(where);
-        std::memcpy(slot(rank_), &value, sizeof value);
+        const words ours{value, exchange_mark};
+        std::memcpy(slot(rank_), &ours, sizeof ours);
         const std::uint64_t entered = advance();
         std::vector<std::uint64_t> values(static_cast<std::size_t>(size_));
+        int elsewhere = -1;
         for (int peer = 0; peer < size_; ++peer) {
             await(peer, entered, where);
-            std::memcpy(&values[static_cast<std::size_t>(peer)], slot(peer), sizeof value);
+            words theirs{};
+            std::memcpy(&theirs, slot(peer), sizeof theirs);
+            values[static_cast<std::size_t>(peer)] = theirs.value;
+            if (theirs.mark != exchange_mark) elsewhere = peer;
         }
+        if (elsewhere >= 0)
+            throw error(errc::mismatch, where.operation, rank_, 0,
+                        "rank %d calls a collective, this rank %s; call the same in the same order on every rank",
+                        elsewhere, where.operation);
         return values;
     }
 
@@ -151,18 +165,22 @@ protected:
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
     void end() noexcept {
-        queue_.reset();
+        if (queue_) queue_->finish();  // its calls still use the rest
         for (block& kept : scratch_) release(kept);
     }
 
     /// The members of each group of `split`, in order of (key, rank): those that chose this rank's color.
     std::vector<int> members(int color, int key, const call_site& where) {
-        if (color < 0)
-            throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
         const auto packed = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(color)) << 32) |
                             (static_cast<std::uint32_t>(key) ^ 0x8000'0000U);  // so that negative keys sort first
         const std::vector<std::uint64_t> all = exchange(packed, where);
+        if (color < 0)
+            throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
         std::vector<int> group;
+        for (int peer = 0; peer < size_; ++peer)
+            if (static_cast<std::int32_t>(all[static_cast<std::size_t>(peer)] >> 32) < 0)
+                throw error(errc::mismatch, where.operation, rank_, 0,
+                            "rank %d has called with invalid arguments; see its own error", peer);
         for (int peer = 0; peer < size_; ++peer)
             if (all[static_cast<std::size_t>(peer)] >> 32 == static_cast<std::uint32_t>(color)) group.push_back(peer);
         for (std::size_t i = 1; i < group.size(); ++i)  // insertion sort: stable, and groups are small

@@ -43,7 +43,7 @@ public:
           scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
-        queue_.reset();  // its calls still use the rest
+        if (queue_) queue_->finish();  // its calls still use the rest
         if (ranks_ == MPI_COMM_NULL || !mpi_runtime::is_up()) return;
         mpi_runtime::sweep();
         MPI_Comm_free(&ranks_);
@@ -132,10 +132,13 @@ public:
     /// blocks.
     mpi split(int color, int key) {
         const call_site where{"split"};
+        begin(where);
+        const bool sensible = meet(color >= 0, where);  // MPI_Comm_split knows no deadline
         if (color < 0)
             throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
-        begin(where);
-        meet(where);  // MPI_Comm_split knows no deadline
+        if (!sensible)
+            throw error(errc::mismatch, where.operation, rank_, 0,
+                        "a rank has called with invalid arguments; see its own error");
         MPI_Comm group = MPI_COMM_NULL;
         check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
         return {owned{group}, limit_};
@@ -212,12 +215,14 @@ private:
         broken_ = true;
     }
 
-    /// Returns when all ranks have come: each hears from 1, 2, 4, ... ranks to its left.
-    void meet(const call_site& where) {
+    /// Returns when all ranks have come, with whether all are `sensible`: each hears from 1, 2, 4, ... ranks to its left.
+    bool meet(bool sensible, const call_site& where) {
+        char known = sensible ? 1 : 0;
         for (int distance = 1; distance < size_; distance *= 2) {
             const int left = (rank_ + size_ - distance) % size_;
-            ticket sent = send((rank_ + distance) % size_, nullptr, 0, meeting_tag);
-            ticket came = receive(left, nullptr, 0, meeting_tag);
+            ticket sent = send((rank_ + distance) % size_, &known, 1, meeting_tag);
+            char heard = 0;
+            ticket came = receive(left, &heard, 1, meeting_tag);
             patience waiting{limit_};
             while (!test(came) || !test(sent)) {
                 if (!waiting.pause()) continue;
@@ -231,7 +236,9 @@ private:
                 cancel(sent);
                 throw failure;
             }
+            known = static_cast<char>(known & heard);
         }
+        return known != 0;
     }
 
     MPI_Comm ranks_;

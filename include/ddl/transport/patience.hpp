@@ -27,8 +27,7 @@ inline timeout timeout_from_environment() {
     char* end = nullptr;
     const double seconds = std::strtod(words, &end);
     if (*end != '\0' || !(seconds > 0))
-        throw error(errc::invalid_argument, "DDL_TIMEOUT", -1, -1, "it is '%s'; write a number of seconds above 0",
-                    words);
+        throw error(errc::invalid_argument, "timeout", -1, -1, "DDL_TIMEOUT is \"%.40s\"; it takes seconds, above 0", words);
     return timeout{seconds};
 }
 
@@ -62,7 +61,7 @@ inline int usable_cores() noexcept {
 class patience {
 public:
     /// Turns spent spinning, where every rank can have a core of its own, and where ranks are in each other's way.
-    static constexpr int alone = 2'000;
+    static constexpr int alone = 200;
     static constexpr int crowded = 20;
 
     explicit patience(timeout limit, int spins = alone) noexcept : limit_{limit.seconds}, spins_{spins} {}

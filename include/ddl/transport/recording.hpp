@@ -91,7 +91,9 @@ public:
     }
 
     recording(recording&&) noexcept = default;
-    ~recording() { queue_.reset(); }  // its calls still use the rest
+    ~recording() {
+        if (queue_) queue_->finish();  // its calls still use the rest
+    }
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return network_->size(); }

@@ -8,7 +8,7 @@
 
 namespace ddl {
 
-/// Ranks that are threads of this process. All memory is shared, so collectives copy nothing through windows.
+/// Ranks that are threads of this process. All memory is shared: long vectors are folded where they are.
 ///
 /// `ddl::threads::run(4, [](ddl::threads& team) { ... })` starts four, each with its own communicator. A communicator
 /// belongs to its thread; the collectives are called by all threads of the team in the same order.
