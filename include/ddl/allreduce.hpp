@@ -52,7 +52,7 @@ auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
 }
 /// A plan for `data`, in place.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
     return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
                                                                                size_of(data), op};
@@ -67,7 +67,7 @@ void allreduce(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
 }
 /// Folds `data` of all ranks into `data` of every rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 void allreduce(Transport&& ranks, Data&& data, Op op = {}) {
     allreduce_init<Schedule, Checking>(ranks, data, op)();
 }
@@ -80,7 +80,7 @@ auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, data, op));
 }

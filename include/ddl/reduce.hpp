@@ -51,7 +51,7 @@ auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0)
 }
 /// A plan for `data`: on the root it becomes the result, elsewhere it is only read.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
     return reduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
@@ -68,7 +68,7 @@ void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     reduce_init<Schedule, Checking>(ranks, in, out, op, root)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 void reduce(Transport&& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
     reduce_init<Schedule, Checking>(ranks, data, op, root)();
@@ -84,7 +84,7 @@ auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0
     return start(ranks, reduce_init<Schedule, Checking>(ranks, in, out, op, root));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 auto reduce_async(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
     return start(ranks, reduce_init<Schedule, Checking>(ranks, data, op, root));

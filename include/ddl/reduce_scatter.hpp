@@ -51,7 +51,7 @@ auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
 }
 /// A plan for `data`, in place: this rank's block of it becomes the result.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
     return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
         ranks, data_of(data), data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, size_of(data),
@@ -67,7 +67,7 @@ void reduce_scatter(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 void reduce_scatter(Transport&& ranks, Data&& data, Op op = {}) {
     reduce_scatter_init<Schedule, Checking>(ranks, data, op)();
 }
@@ -81,7 +81,7 @@ auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
-    requires(!contiguous<Op>)
+    requires no_range<Op>
 auto reduce_scatter_async(Transport& ranks, Data&& data, Op op = {}) {
     return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, data, op));
 }

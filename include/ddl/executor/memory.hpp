@@ -6,7 +6,9 @@
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/transport/concepts.hpp>
+#include <ddl/transport/patience.hpp>
 
+#include <atomic>
 #include <cstring>
 
 namespace ddl {
@@ -122,10 +124,14 @@ public:
     }
 
 private:
+    /// A peer that folds or copies for longer is taken for dead.
+    static constexpr timeout longest_work{10.0};
+
     struct record {
         call what;
         std::uint64_t in;
         std::uint64_t out;
+        std::atomic<std::uint32_t> lets_go;  // 1 when this rank no longer touches the buffers of others
         alignas(64) std::byte carried[one_shot_bytes];
     };
 
@@ -138,10 +144,30 @@ private:
         mine.what = what_;
         mine.in = in != nullptr ? ranks_.address_of(in, in_bytes) : 0;
         mine.out = out != nullptr ? ranks_.address_of(out, out_bytes) : 0;
+        mine.lets_go.store(0, std::memory_order_relaxed);  // published by the step below
         if (carried != 0) std::memcpy(mine.carried, in, carried);
         step();
         compare();
         half_done_.begin(where_);
+    }
+
+    /// Runs `work`, in which ranks load from each other's buffers and store to them. Nobody leaves before all are done with
+    /// it, not even by an exception: the buffers may go with it.
+    template <class Work>
+    void share(Work work) {
+        std::atomic<std::uint32_t>& lets_go = announced(rank_).lets_go;
+        try {
+            work();
+            lets_go.store(1, std::memory_order_release);  // met by the acquire below
+            step();
+        } catch (...) {
+            lets_go.store(1, std::memory_order_release);
+            patience waiting{longest_work};
+            for (int peer = 0; peer < size_; ++peer)
+                while (announced(peer).lets_go.load(std::memory_order_acquire) == 0)
+                    if (waiting.pause() && waiting.expired()) throw;  // it is dead
+            throw;
+        }
     }
 
     void compare() const {
@@ -208,7 +234,7 @@ private:
         const std::size_t first = blocks.first(rank_);
         const std::size_t end = first + blocks.length(rank_);
         constexpr std::size_t tile = sizeof(Element) < 8192 ? 8192 / sizeof(Element) : 1;
-        for (std::size_t at = first; at < end; at += tile) {
+        const auto fold_tile = [&](std::size_t at) {
             const std::size_t here = end - at < tile ? end - at : tile;
             const Element* result = nullptr;
             for (int peer = 0; peer < size_; ++peer) {
@@ -224,8 +250,10 @@ private:
                 fold_from(from, out, here, op);
                 result = out;
             }
-        }
-        step();  // nobody may leave while others still load from its buffers, or store to them
+        };
+        share([&] {
+            for (std::size_t at = first; at < end; at += tile) fold_tile(at);
+        });
     }
 
     /// `each` elements of every block pass through a half of the window at a time; behind them stands the result of the
@@ -279,12 +307,12 @@ private:
         bool all_map = true;
         for (int peer = 0; peer < size_; ++peer) all_map = all_map && (announced(peer).in != 0 || !publishes(peer));
         if (all_map) {
-            consume(0, longest * sizeof(Element), [&](int peer, int part) {
+            const auto fetch = [&](int peer, int part) {
                 const std::size_t end = first(peer, part) + length(peer, part);
                 return reinterpret_cast<const std::byte*>(mapped<const Element>(peer, announced(peer).in, end) +
                                                           first(peer, part));
-            });
-            step();  // nobody may leave while others still load from its buffer
+            };
+            share([&] { consume(0, longest * sizeof(Element), fetch); });
             half_done_.end();
             return protocol::mapped;
         }

@@ -162,7 +162,12 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
 }
 template <stacked_transport Transport>
 agreement agree(Transport& ranks, const agreement& ours, const call_site& where) {
-    return agree(ranks.wire(), agree(ranks.node(), ours, where), where);
+    try {
+        return agree(ranks.wire(), agree(ranks.node(), ours, where), where);
+    } catch (const error& failure) {
+        ranks.fail(failure.code(), failure.what());  // what one level has met, the others must hear of
+        throw;
+    }
 }
 template <class Checking, class Transport>
 void compare_levels(Transport& ranks, const call& what) {
@@ -225,12 +230,15 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
     compare_levels<Checking>(ranks, describe<no_op, Element, Schedule>(collective::broadcast, count, root));
     using node = std::remove_reference_t<decltype(ranks.node())>;
     using wire = std::remove_reference_t<decltype(ranks.wire())>;
+    half_done guard{ranks};
+    guard.begin({"broadcast", 0});
     const int members = ranks.node().size();
     if (ranks.node().rank() == root % members)
         broadcast_over<resolved<Schedule, collective::broadcast, no_op, wire>, unchecked>(ranks.wire(), data, count,
                                                                                           root / members);
     broadcast_over<resolved<Schedule, collective::broadcast, no_op, node>, unchecked>(ranks.node(), data, count,
                                                                                       root % members);
+    guard.end();
 }
 
 template <class Schedule, class Checking, stacked_transport Transport>

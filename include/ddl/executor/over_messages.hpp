@@ -227,9 +227,12 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
     const std::size_t bytes = count * sizeof(Element);
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
         if (std::same_as<Chosen, tree> && Checking::compares && bytes <= contract_bytes) {
-            // the contract's own messages spread it as fast, and nobody waits twice
-            here.compare_and_carry(reinterpret_cast<std::byte*>(data), bytes, wire.rank() == root,
-                                   [](kernel::side, const std::byte*) {});
+            // the contract's own messages spread it as fast, and nobody waits twice; nothing is written before all agree
+            alignas(64) std::byte payload[contract_bytes];
+            const bool gives = wire.rank() == root;
+            if (gives) kernel::copy(reinterpret_cast<const std::byte*>(data), payload, bytes);
+            here.compare_and_carry(payload, bytes, gives, [](kernel::side, const std::byte*) {});
+            if (!gives) kernel::copy(static_cast<const std::byte*>(payload), reinterpret_cast<std::byte*>(data), bytes);
             return;
         }
         here.compare();

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle.hpp"
+#include "places.hpp"
+
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/schedule/multi_ring.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <tuple>
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+using every_place = std::tuple<places::threads, places::processes, places::messages<1>,
+                               places::levels<ddl::threads, ddl::recording, 2>>;
+
+/// Longer than any of these calls takes, and soon over.
+const ddl::timeout soon{under_thread_sanitizer ? 2.0 : 0.5};
+
+/// An op that fails on one rank.
+struct broken_sum {
+    static constexpr bool commutative = true;
+    bool fails;
+    float operator()(float a, float b) const {
+        if (fails) throw std::domain_error("no such sum");
+        return a + b;
+    }
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Every call of a broken communicator throws at once, and does not wait for anybody.
+template <class Ranks>
+void require_broken(Ranks& ranks) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 3; ++i) {
+        std::vector<float> data(3);
+        const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
+        require(failure.code() == ddl::errc::broken, std::string("a broken communicator says ") + failure.what());
+        require(std::string(failure.what()).find("broken since an earlier call [") != std::string::npos, failure.what());
+    }
+    require(seconds_since(start) < soon.seconds, "it waited for somebody");
+}
+
+/// What all ranks but rank 1 meet when that one's op throws.
+template <class Schedule>
+constexpr auto a_throwing_op = [](auto& ranks) {
+    constexpr std::size_t count = 50'000;
+    const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
+    guarded<float> out{count};
+    bool own_exception = false;
+    ddl::error failure = error_of([&] {
+        try {
+            ddl::allreduce<Schedule>(ranks, in, out, broken_sum{ranks.rank() == 1});
+        } catch (const std::domain_error&) { own_exception = true; }
+    });
+    require_values(in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+    if (ranks.rank() == 1) {
+        require(own_exception, "the exception of the op is the caller's to catch");
+    } else {
+        require(failure.code() == ddl::errc::broken || failure.code() == no_error, failure.what());
+        // a rank that had all it needed hears of it in its next call
+        if (failure.code() == no_error) failure = error_of([&] { ddl::barrier(ranks); });
+        require(std::string(failure.what()).find("an exception ended the call half done") != std::string::npos, failure.what());
+    }
+    require_broken(ranks);
+};
+
+struct huge {
+    int values[10'000];
+};
+struct first_of_two {
+    static constexpr bool commutative = true;
+    huge operator()(const huge& a, const huge&) const { return a; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_op_that_throws_breaks_the_call_on_all_ranks, Place, every_place) {
+    Place::run(4, a_throwing_op<ddl::tuned>, soon);
+    Place::run(4, a_throwing_op<ddl::ring>, soon);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_leaves_takes_the_others_with_it, Place, every_place) {
+    const auto start = std::chrono::steady_clock::now();
+    BOOST_CHECK_THROW(Place::run(4,
+                                 [](auto& ranks) {
+                                     if (ranks.rank() == 1) throw std::domain_error("it has enough");
+                                     std::vector<float> data(4);
+                                     const ddl::error failure = error_of([&] {
+                                         for (int i = 0; i < 3; ++i) ddl::allreduce(ranks, data);
+                                     });
+                                     require(failure.code() != no_error, "they went on without it");
+                                 }),
+                      std::domain_error);
+    BOOST_TEST(seconds_since(start) < patient.seconds, "they waited for the timeout");
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_never_comes_is_named) {
+    const auto absent = [](auto words) {
+        return [words](auto& ranks) {
+            if (ranks.rank() == 1) return;
+            constexpr std::size_t count = 5000;
+            const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
+            guarded<float> out{count};
+            require_error(ddl::errc::timeout, words, [&] { ddl::allreduce(ranks, in, out); });
+            require_values(in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+            require(out.untouched(), "the output");
+            require_broken(ranks);
+        };
+    };
+    places::threads::run(3, absent("rank 1 did not arrive within"), soon);
+    places::processes::run(3, absent("rank 1 did not arrive within"), soon);
+    places::messages<1>::run(2, absent("rank 1 did not answer within"), soon);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_never_comes_ends_every_wait, Place, every_place) {
+    for (const int absent : {0, 1, 3})
+        Place::run(4,
+                   [&](auto& ranks) {
+                       if (ranks.rank() == absent) return;
+                       std::vector<float> data(5000);
+                       const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
+                       require(failure.code() == ddl::errc::timeout, failure.what());
+                       require_broken(ranks);
+                   },
+                   soon);
+}
+
+BOOST_AUTO_TEST_CASE(a_timeout_names_the_operation_the_rank_and_the_round) {
+    places::threads::run(2,
+                         [](auto& ranks) {
+                             if (ranks.rank() == 0) return;
+                             const ddl::error failure = error_of([&] { ddl::barrier(ranks); });
+                             require(std::string(failure.operation()) == "barrier", failure.operation());
+                             require(failure.rank() == 1 && failure.round() == 0, failure.what());
+                             require(std::string(failure.what()).find("barrier, rank 1, round 0: rank 0 did not") == 0, failure.what());
+                         },
+                         ddl::timeout{0.2});
+}
+
+BOOST_DATA_TEST_CASE(a_rank_that_dies_after_any_number_of_messages_is_missed, data::xrange(0, 7), sends) {
+    ddl::recording::run(
+        3,
+        [&](ddl::recording& ranks) {
+            constexpr std::size_t count = 30'000;
+            const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
+            guarded<float> out{count};
+            const auto call = [&] {
+                ddl::allreduce<ddl::ring>(ranks, in, out);
+                ddl::barrier(ranks);
+                ddl::barrier(ranks);
+            };
+            if (ranks.rank() == 1) {
+                ranks.die(static_cast<std::size_t>(sends));
+                error_of(call);
+                return;
+            }
+            const ddl::error failure = error_of(call);
+            require(failure.code() == ddl::errc::timeout || failure.code() == ddl::errc::broken, failure.what());
+            require_values(in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+            require_broken(ranks);
+        },
+        {.delays = true, .eager_limit = 0, .limit = ddl::timeout{soon.seconds / 2}});
+}
+
+BOOST_AUTO_TEST_CASE(elements_that_fit_no_window_are_refused_on_every_rank) {
+    places::threads::run(4, [](auto& ranks) {
+        const auto in = std::make_unique<huge[]>(4);
+        const auto out = std::make_unique<huge[]>(4);
+        ddl::allreduce_plan<first_of_two, huge, ddl::ring, ddl::threads> step{ranks, in.get(), out.get(), 4};
+        require_error(ddl::errc::invalid_argument, "do not fit a window of", step);
+        ddl::barrier(ranks);  // as good as before
+    });
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "guarded.hpp"
+#include "require.hpp"
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// 64 random bits for element `i` of `rank`: the same in every run, others on every rank.
+constexpr std::uint64_t random_bits(int rank, std::size_t i) noexcept {
+    std::uint64_t x = (static_cast<std::uint64_t>(rank) + 1) * 0x9e37'79b9'7f4a'7c15U + i * 0xbf58'476d'1ce4'e5b9U;
+    x = (x ^ (x >> 30)) * 0xbf58'476d'1ce4'e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d0'49bb'1331'11ebU;
+    return x ^ (x >> 31);
+}
+
+/// A small whole number, from -100 to 100: sums of those are exact in `float` and in 64 bits, whatever their order.
+constexpr int small_value(int rank, std::size_t i) noexcept {
+    return static_cast<int>(random_bits(rank, i) % 201) - 100;
+}
+
+/// A number from -1 to 1 with all of its fraction bits in use.
+template <class Float>
+Float random_value(int rank, std::size_t i) noexcept {
+    return static_cast<Float>(static_cast<double>(random_bits(rank, i) >> 11) / static_cast<double>(1ULL << 52) - 1);
+}
+
+/// What rank after rank would make of the small values: the sum of each element, in 64 bits.
+inline std::vector<std::int64_t> sums_of_small_values(int ranks, std::size_t count) {
+    std::vector<std::int64_t> sums(count);
+    for (int rank = 0; rank < ranks; ++rank)
+        for (std::size_t i = 0; i < count; ++i) sums[i] += small_value(rank, i);
+    return sums;
+}
+
+template <class Element>
+guarded<Element> small_values(int rank, std::size_t count) {
+    return {count, [rank](std::size_t i) { return small_value(rank, i); }};
+}
+
+/// `got[i]` must be `wanted(i)` for all `i`, and nothing around `got` may have changed.
+template <class Element, class Wanted>
+void require_values(const guarded<Element>& got, Wanted wanted, const std::string& otherwise) {
+    for (std::size_t i = 0; i < got.size(); ++i)
+        if (!(got[i] == static_cast<Element>(wanted(i)))) {
+            std::string words = otherwise + ": element " + std::to_string(i) + " of " + std::to_string(got.size());
+            if constexpr (std::is_arithmetic_v<Element>)
+                words += " is " + std::to_string(got[i]) + ", not " + std::to_string(wanted(i));
+            throw std::runtime_error(words);
+        }
+    require(got.intact(), otherwise + ": something was written outside of the buffer");
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md
+#include <ddl/allreduce.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <vector>
+
+#ifdef DDL_WRONG
+using by_size = ddl::selected<ddl::at_most<4096, int>, ddl::otherwise<ddl::ring>>;
+void call(ddl::threads& team, std::vector<float>& values) { ddl::allreduce<by_size>(team, values); }
+#else
+using by_size = ddl::selected<ddl::at_most<4096, ddl::tree>, ddl::otherwise<ddl::ring>>;
+void call(ddl::threads& team, std::vector<float>& values) { ddl::allreduce<by_size>(team, values); }
+#endif

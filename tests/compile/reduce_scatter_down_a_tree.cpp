@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <vector>
+
+#ifdef DDL_WRONG
+void call(ddl::threads& team, std::vector<float>& values) { ddl::reduce_scatter<ddl::tree>(team, values); }
+#else
+void call(ddl::threads& team, std::vector<float>& values) { ddl::reduce_scatter<ddl::ring>(team, values); }
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE kernel copy
+#include <ddl/kernel/copy.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace data = boost::unit_test::data;
+using ddl::kernel::copy;
+
+namespace {
+
+struct place {
+    std::int16_t row, column;
+    place(std::int16_t r, std::int16_t c) : row{r}, column{c} {}
+    friend bool operator==(const place&, const place&) = default;
+};
+
+const std::size_t counts[] = {0, 1, 63, 64, 65, 1000};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(as_many_elements_as_asked_and_no_more, data::make(counts), count) {
+    std::vector<int> from(count + 1), to(count + 1, -1), expected(count + 1, -1);
+    std::iota(from.begin(), from.end(), 0);
+    std::iota(expected.begin(), expected.end() - 1, 0);
+    copy(from.data(), to.data(), count);
+    BOOST_TEST(to == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(the_count_is_elements_not_bytes) {
+    const std::vector<place> from(65, place{3, 4});
+    std::vector<place> to(65, place{0, 0});
+    copy(from.data(), to.data(), 64);
+    BOOST_TEST((to[63] == place{3, 4}), "and they need no default constructor");
+    BOOST_TEST((to[64] == place{0, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(onto_itself_it_changes_nothing) {
+    std::vector<double> values(100, 1.25);
+    copy(static_cast<const double*>(values.data()), values.data(), values.size());
+    BOOST_TEST(values == std::vector<double>(100, 1.25), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(null_pointers_are_fine_for_none) {
+    int value = 7;
+    copy(static_cast<const int*>(nullptr), static_cast<int*>(nullptr), 0);
+    copy(static_cast<const int*>(nullptr), &value, 0);
+    copy(static_cast<const int*>(&value), static_cast<int*>(nullptr), 0);
+    BOOST_TEST(value == 7);
+}
+
+BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere, data::xrange(0, 17), offset) {
+    const auto skipped = static_cast<std::size_t>(offset);
+    std::vector<std::byte> from(200, std::byte{1}), to(200, std::byte{2});
+    copy(static_cast<const std::byte*>(from.data() + skipped), to.data() + 17 - skipped, 100);
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        const bool copied = i >= 17 - skipped && i < 117 - skipped;
+        BOOST_TEST((to[i] == std::byte{copied ? std::uint8_t{1} : std::uint8_t{2}}), "byte " << i);
+    }
+}

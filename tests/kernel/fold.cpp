@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE kernel fold
+#include <ddl/element/elements.hpp>
+#include <ddl/kernel/fold.hpp>
+#include <ddl/op/ops.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace data = boost::unit_test::data;
+using ddl::kernel::convert;
+using ddl::kernel::finish;
+using ddl::kernel::fold;
+
+namespace {
+
+struct minus {
+    template <class Type>
+    constexpr Type operator()(const Type& a, const Type& b) const {
+        return static_cast<Type>(a - b);
+    }
+};
+
+/// An interval of ranks, which only a neighbour on the proper side can be joined to. It has no default constructor.
+struct interval {
+    int first, last;
+    constexpr interval(int f, int l) : first{f}, last{l} {}
+    friend constexpr bool operator==(const interval&, const interval&) = default;
+};
+struct join {
+    constexpr interval operator()(const interval& a, const interval& b) const {
+        return a.last == b.first ? interval{a.first, b.last} : interval{-1, -1};
+    }
+};
+
+/// Larger than the tile of a fold: what is between must not be cut in the middle of an element.
+struct large {
+    double values[700];
+};
+struct add_large {
+    large operator()(const large& a, const large& b) const {
+        large result = a;
+        for (int i = 0; i < 700; ++i) result.values[i] += b.values[i];
+        return result;
+    }
+};
+
+template <class Element>
+using rows = std::vector<std::vector<Element>>;
+template <class Element>
+auto in_order(const rows<Element>& operands) {
+    return [&operands](int s) { return operands[static_cast<std::size_t>(s)].data(); };
+}
+
+const std::size_t counts[] = {0, 1, 63, 64, 65, 511, 512, 513, 1000, 1024, 1025, 5000};
+
+template <class Element>
+rows<Element> numbers(int operands, std::size_t count) {
+    rows<Element> result(static_cast<std::size_t>(operands));
+    for (std::size_t s = 0; s < result.size(); ++s)
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto number = static_cast<float>((s * 13 + i * 7) % 11 + 1);
+            result[s].push_back(static_cast<Element>(number));
+        }
+    return result;
+}
+
+/// Beside a loop that does one element at a time, from the first operand to the last.
+template <class Element, class Op>
+void check(int operands, std::size_t count, const Op& op) {
+    const auto all = numbers<Element>(operands, count);
+    std::vector<Element> out(count + 1, Element{});
+    fold(in_order(all), operands, out.data(), count, op, operands);
+    using accumulator = ddl::accumulator_t<Op, Element>;
+    for (std::size_t i = 0; i < count; ++i) {
+        accumulator sum = static_cast<accumulator>(all[0][i]);
+        for (std::size_t s = 1; s < all.size(); ++s) sum = op(sum, static_cast<accumulator>(all[s][i]));
+        BOOST_TEST((out[i] == static_cast<Element>(ddl::finish(op, sum, operands))),
+                   "element " << i << " of " << count);
+    }
+    BOOST_TEST((out[count] == Element{}), "the next one is not ours");
+}
+
+}  // namespace
+
+static_assert([] {
+    const float from[] = {1.5f, 2.5f};
+    int to[] = {0, 0};
+    convert(from, to, 2);
+    return to[0] == 1 && to[1] == 2;
+}());
+static_assert(
+    [] {
+        const double accumulated[] = {6.0, 9.0};
+        float out[] = {0, 0};
+        finish(accumulated, out, 2, ddl::average{}, 3);
+        return out[0] == 2.0f && out[1] == 3.0f;
+    }(),
+    "an op's last step is done once, for all contributions");
+
+BOOST_DATA_TEST_CASE(operands_are_folded_from_the_first_to_the_last, data::make(counts), count) {
+    for (const int operands : {1, 2, 3, 8}) {
+        check<int>(operands, count, minus{});
+        check<double>(operands, count, minus{});
+        check<ddl::half>(operands, count, minus{});
+    }
+}
+
+BOOST_DATA_TEST_CASE(any_op_and_element, data::make(counts), count) {
+    check<float>(4, count, ddl::sum{});
+    check<std::uint8_t>(4, count, ddl::average{});
+    check<std::int64_t>(4, count, ddl::maximum{});
+    check<ddl::bfloat16>(4, count, ddl::sum{});
+    check<ddl::float8_e4m3>(4, count, ddl::average{});
+}
+
+BOOST_AUTO_TEST_CASE(one_operand_is_finished_all_the_same) {
+    const rows<float> all = {{3.0f, 6.0f}};
+    float out[2];
+    fold(in_order(all), 1, out, 2, ddl::average{}, 3);
+    BOOST_TEST(out[0] == 1.0f, "as what three ranks have accumulated");
+    BOOST_TEST(out[1] == 2.0f);
+}
+
+BOOST_AUTO_TEST_CASE(narrow_values_are_accumulated_in_float_and_rounded_once) {
+    const rows<ddl::bfloat16> ones(1000, std::vector<ddl::bfloat16>(70, ddl::bfloat16(1.0f)));
+    std::vector<ddl::bfloat16> out(70, ddl::bfloat16(0.0f));
+    fold(in_order(ones), 1000, out.data(), 70, ddl::sum{}, 1000);
+    for (const ddl::bfloat16 total : out) BOOST_TEST(float{total} == 1000.0f, "eight bits would stop at 256");
+
+    // 2048 + 1 + 1: rounded after each addition a half stays at 2048
+    const rows<ddl::half> halves = {{ddl::half(2048.0f)}, {ddl::half(1.0f)}, {ddl::half(1.0f)}};
+    ddl::half sum(0.0f);
+    fold(in_order(halves), 3, &sum, 1, ddl::sum{}, 3);
+    BOOST_TEST(float{sum} == 2050.0f);
+
+    // the sum of four is beyond what a half holds, their mean is not
+    const rows<ddl::half> large_ones(4, std::vector<ddl::half>{ddl::half(60000.0f)});
+    fold(in_order(large_ones), 4, &sum, 1, ddl::average{}, 4);
+    BOOST_TEST(float{sum} == float{ddl::half(60000.0f)});
+}
+
+BOOST_AUTO_TEST_CASE(the_mean_of_short_integers_does_not_overflow_on_the_way) {
+    const rows<std::int8_t> all(100, std::vector<std::int8_t>{127, -128});
+    std::int8_t out[2];
+    fold(in_order(all), 100, out, 2, ddl::average{}, 100);
+    BOOST_TEST(out[0] == 127);
+    BOOST_TEST(out[1] == -128);
+}
+
+BOOST_DATA_TEST_CASE(the_result_may_lie_in_any_source, data::xrange(0, 4), which) {
+    auto all = numbers<double>(4, 1500);
+    std::vector<double> expected(1500);
+    fold(in_order(all), 4, expected.data(), 1500, minus{}, 4);
+    auto& target = all[static_cast<std::size_t>(which)];
+    fold(in_order(all), 4, target.data(), 1500, minus{}, 4);
+    BOOST_TEST(target == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(elements_need_no_default_constructor) {
+    rows<interval> all;
+    for (int s = 0; s < 5; ++s) all.emplace_back(1500, interval{s, s + 1});
+    std::vector<interval> out(1500, interval{-2, -2});
+    fold(in_order(all), 5, out.data(), 1500, join{}, 5);
+    BOOST_TEST((out == std::vector<interval>(1500, interval{0, 5})));
+}
+
+BOOST_AUTO_TEST_CASE(an_element_may_be_larger_than_a_tile) {
+    const rows<large> all(2, std::vector<large>(3, large{{1.0, 2.0}}));
+    std::vector<large> out(3);
+    fold(in_order(all), 2, out.data(), 3, add_large{}, 2);
+    for (const large& each : out) {
+        BOOST_TEST(each.values[0] == 2.0);
+        BOOST_TEST(each.values[1] == 4.0);
+        BOOST_TEST(each.values[699] == 0.0);
+    }
+}
+
+BOOST_DATA_TEST_CASE(sources_need_no_more_than_the_elements_own_alignment, data::xrange(0, 9), offset) {
+    const auto skipped = static_cast<std::size_t>(offset);
+    const rows<float> all(3, std::vector<float>(1500, 1.5f));
+    std::vector<float> out(1500, 0.0f);
+    fold([&](int s) { return all[static_cast<std::size_t>(s)].data() + (s == 1 ? skipped : 0); }, 3,
+         out.data() + skipped, 1400, ddl::sum{}, 3);
+    for (std::size_t i = 0; i < out.size(); ++i)
+        BOOST_TEST(out[i] == (skipped <= i && i < skipped + 1400 ? 4.5f : 0.0f), "element " << i);
+}
+
+BOOST_AUTO_TEST_CASE(finishing_may_be_done_in_place) {
+    std::vector<double> values(100, 6.0);
+    finish(values.data(), values.data(), values.size(), ddl::average{}, 4);
+    BOOST_TEST(values == std::vector<double>(100, 1.5), boost::test_tools::per_element());
+}

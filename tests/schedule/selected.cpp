@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE schedule selected
+#include <ddl/schedule/proof.hpp>
+#include <ddl/schedule/recursive_doubling.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
+#include <ddl/schedule/ring.hpp>
+#include <ddl/schedule/selected.hpp>
+#include <ddl/schedule/tree.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <string_view>
+
+namespace data = boost::unit_test::data;
+using ddl::at_most;
+using ddl::otherwise;
+using ddl::recursive_doubling;
+using ddl::recursive_halving;
+using ddl::ring;
+using ddl::selected;
+using ddl::tree;
+
+namespace {
+
+using by_size = selected<at_most<64, tree>, at_most<4096, recursive_doubling>, otherwise<ring>>;
+using nested = selected<at_most<100, by_size>, otherwise<recursive_halving>>;
+
+struct its_name {
+    template <class Schedule>
+    constexpr std::string_view operator()() const {
+        return ddl::schedule_name<Schedule>();
+    }
+};
+template <class Schedule>
+constexpr std::string_view chosen(std::size_t bytes) {
+    return ddl::with_schedule<Schedule>(bytes, its_name{});
+}
+
+/// The action of a use may be anything, and it may be changed by it.
+struct counter {
+    int calls = 0;
+    template <class>
+    counter& operator()() {
+        ++calls;
+        return *this;
+    }
+};
+
+struct ring_that_stops_early : ring {
+    static constexpr int rounds(int size) noexcept { return ring::rounds(size) - 1; }
+};
+
+}  // namespace
+
+static_assert(ddl::is_selected<by_size> && !ddl::is_selected<ring>);
+static_assert(chosen<by_size>(0) == "tree" && chosen<by_size>(64) == "tree", "a limit is the last that fits");
+static_assert(chosen<by_size>(65) == "recursive_doubling" && chosen<by_size>(4096) == "recursive_doubling");
+static_assert(chosen<by_size>(4097) == "ring" && chosen<by_size>(static_cast<std::size_t>(-1)) == "ring");
+static_assert(chosen<selected<otherwise<ring>>>(0) == "ring", "one choice is no choice");
+static_assert(chosen<ring>(0) == "ring", "a schedule chooses itself");
+static_assert(chosen<nested>(64) == "tree" && chosen<nested>(100) == "recursive_doubling" &&
+                  chosen<nested>(101) == "recursive_halving",
+              "a choice may be a choice");
+
+static_assert(ddl::proves_allreduce<by_size>(5), "a proof is one of all choices");
+static_assert(!ddl::proves_allreduce<selected<at_most<64, ring_that_stops_early>, otherwise<ring>>>(5));
+static_assert(!ddl::proves_allreduce<selected<at_most<64, ring>, otherwise<ring_that_stops_early>>>(5));
+static_assert(!ddl::keeps_rank_order<by_size>, "and order is kept if all choices keep it");
+static_assert(ddl::keeps_rank_order<selected<at_most<64, tree>, otherwise<recursive_doubling>>>);
+
+BOOST_AUTO_TEST_CASE(what_is_used_is_the_callers_own_object) {
+    counter uses;
+    for (const std::size_t bytes : {0u, 65u, 5000u}) BOOST_TEST(&ddl::with_schedule<by_size>(bytes, uses) == &uses);
+    BOOST_TEST(uses.calls == 3);
+}
+
+BOOST_DATA_TEST_CASE(every_choice_is_proved, data::xrange(1, 65), size) {
+    BOOST_TEST(ddl::proves_allreduce<by_size>(size));
+    BOOST_TEST(ddl::proves_allreduce<nested>(size));
+    BOOST_TEST((ddl::proves_reduce_scatter<selected<at_most<64, ring>, otherwise<recursive_halving>>>(size)));
+    BOOST_TEST((ddl::proves_broadcast<selected<at_most<64, tree>, otherwise<recursive_halving>>>(size, size - 1)));
+}
