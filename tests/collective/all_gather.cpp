@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/all_gather.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "oracle.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -26,7 +26,8 @@ void gathers_blocks(Ranks& ranks, std::size_t count) {
     guarded<int> out{count};
     ddl::all_gather<Schedule>(ranks, in, out);
     require_values(out, tagged, label);
-    require_values(in, [&](std::size_t i) { return tagged(own.first + i); }, label + ", the input");
+    require_values(
+        in, [&](std::size_t i) { return tagged(own.first + i); }, label + ", the input");
     guarded<int> data{count};
     for (std::size_t i = 0; i < own.count; ++i) data[own.first + i] = in[i];
     ddl::all_gather<Schedule>(ranks, data);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/all_to_all.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
 
+#include "oracle.hpp"
+#include "sweep.hpp"
+
 namespace {
 
 using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring>;
 using every_place = std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>>;
+constexpr std::size_t some_lengths[] = {0, 1, 3, 500, 6001};
 
 /// `each` elements from every rank to every rank.
 template <class Schedule, class Ranks>
@@ -24,7 +25,8 @@ void exchanges(Ranks& ranks, std::size_t each) {
     guarded<int> out{count};
     ddl::all_to_all<Schedule>(ranks, data, out);
     require_values(out, wanted, label);
-    require_values(data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
+    require_values(
+        data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
     ddl::all_to_all<Schedule>(ranks, data);
     require_values(data, wanted, label + ", in place");
 }
@@ -33,7 +35,7 @@ void exchanges(Ranks& ranks, std::size_t each) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(block_d_of_rank_s_becomes_block_s_of_rank_d, Place, every_place) {
     on_all_rank_counts<Place>([](auto& ranks) {
-        for (const std::size_t each : {0, 1, 3, 500, 6001})
+        for (const std::size_t each : some_lengths)
             every_schedule::each([&]<class Schedule>() { exchanges<Schedule>(ranks, each); });
     });
 }

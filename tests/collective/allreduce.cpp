@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
@@ -12,12 +9,14 @@
 #include <span>
 #include <tuple>
 
+#include "oracle.hpp"
+#include "sweep.hpp"
+
 namespace {
 
-using every_schedule =
-    schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::multi_ring<3>, ddl::recursive_doubling, ddl::recursive_halving,
-              ddl::tree, ddl::hierarchical<ddl::direct, ddl::ring>,
-              ddl::selected<ddl::at_most<256, ddl::tree>, ddl::otherwise<ddl::recursive_halving>>>;
+using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::multi_ring<3>, ddl::recursive_doubling,
+                                 ddl::recursive_halving, ddl::tree, ddl::hierarchical<ddl::direct, ddl::ring>,
+                                 ddl::selected<ddl::at_most<256, ddl::tree>, ddl::otherwise<ddl::recursive_halving>>>;
 
 using every_place = std::tuple<places::threads, places::processes, places::messages<1>>;
 
@@ -30,7 +29,8 @@ void sums(Ranks& ranks, const std::vector<std::int64_t>& expected) {
     guarded<int> out{expected.size()};
     ddl::allreduce<Schedule>(ranks, data, out);
     require_values(out, wanted, label);
-    require_values(data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
+    require_values(
+        data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
     ddl::allreduce<Schedule>(ranks, data);
     require_values(data, wanted, label + ", in place");
 }
@@ -41,8 +41,7 @@ void sweep(const std::vector<int>& all_ranks) {
         std::vector<std::vector<std::int64_t>> expected;
         for (const std::size_t count : lengths(ranks)) expected.push_back(sums_of_small_values(ranks, count));
         Place::run(ranks, [&](auto& team) {
-            for (const auto& one : expected)
-                every_schedule::each([&]<class Schedule>() { sums<Schedule>(team, one); });
+            for (const auto& one : expected) every_schedule::each([&]<class Schedule>() { sums<Schedule>(team, one); });
         });
     }
 }
@@ -79,7 +78,8 @@ BOOST_AUTO_TEST_CASE(ranks_that_know_that_they_agree_need_not_compare) {
                 guarded<int> data = small_values<int>(team.rank(), count);
                 ddl::allreduce<Schedule, ddl::unchecked>(team, data);
                 const auto expected = sums_of_small_values(team.size(), count);
-                require_values(data, [&](std::size_t i) { return expected[i]; }, "unchecked");
+                require_values(
+                    data, [&](std::size_t i) { return expected[i]; }, "unchecked");
             }
         });
     };

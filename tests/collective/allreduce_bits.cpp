@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "few_ranks.hpp"
-
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "few_ranks.hpp"
 
 namespace {
 using patterns = std::tuple<std::uint8_t, std::int64_t, std::byte>;
@@ -11,7 +11,8 @@ using patterns = std::tuple<std::uint8_t, std::int64_t, std::byte>;
 /// Mostly ones, so that "and" leaves some.
 template <class Element>
 Element bits(int rank, std::size_t i) {
-    return static_cast<Element>(static_cast<unsigned char>(random_bits(rank, i) | random_bits(rank + 20, i)) * 0x101 & 0x7fff);
+    return static_cast<Element>(static_cast<unsigned char>(random_bits(rank, i) | random_bits(rank + 20, i)) * 0x101 &
+                                0x7fff);
 }
 }  // namespace
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/allreduce.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include "oracle.hpp"
+#include "sweep.hpp"
+
 namespace {
 
-using every_schedule = schedules<ddl::tuned, ddl::hierarchical<ddl::direct, ddl::ring>, ddl::hierarchical<ddl::ring, ddl::tree>,
-                                 ddl::recursive_halving, ddl::recursive_doubling>;
+using every_schedule =
+    schedules<ddl::tuned, ddl::hierarchical<ddl::direct, ddl::ring>, ddl::hierarchical<ddl::ring, ddl::tree>,
+              ddl::recursive_halving, ddl::recursive_doubling>;
 
 /// Sums small values out of place, then in place; averages, which has a step left for the end.
 template <class Schedule, class Ranks>
@@ -20,7 +21,8 @@ void sums(Ranks& ranks, const std::vector<std::int64_t>& expected) {
     guarded<int> out{expected.size()};
     ddl::allreduce<Schedule>(ranks, data, out);
     require_values(out, wanted, label);
-    require_values(data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
+    require_values(
+        data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
     ddl::allreduce<Schedule>(ranks, data);
     require_values(data, wanted, label + ", in place");
 }
@@ -32,8 +34,7 @@ void sweep(const std::vector<int>& all_ranks, bool with_long_ones = true) {
         for (const std::size_t count : lengths(ranks))
             if (with_long_ones || count < 10'000) expected.push_back(sums_of_small_values(ranks, count));
         Place::run(ranks, [&](auto& all) {
-            for (const auto& one : expected)
-                every_schedule::each([&]<class Schedule>() { sums<Schedule>(all, one); });
+            for (const auto& one : expected) every_schedule::each([&]<class Schedule>() { sums<Schedule>(all, one); });
         });
     }
 }

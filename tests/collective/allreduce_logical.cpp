@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "few_ranks.hpp"
-
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "few_ranks.hpp"
 
 namespace {
 using truths = std::tuple<bool, int>;
@@ -23,7 +23,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(all_one_or_an_odd_number_are_true, Element, truths
     };
     on_few_ranks<Element>(ddl::logical_and{}, truth<Element>,
                           [&](int ranks, std::size_t i) { return count_true(ranks, i) == ranks; });
-    on_few_ranks<Element>(ddl::logical_or{}, truth<Element>, [&](int ranks, std::size_t i) { return count_true(ranks, i) > 0; });
+    on_few_ranks<Element>(ddl::logical_or{}, truth<Element>,
+                          [&](int ranks, std::size_t i) { return count_true(ranks, i) > 0; });
     on_few_ranks<Element>(ddl::logical_xor{}, truth<Element>,
                           [&](int ranks, std::size_t i) { return count_true(ranks, i) % 2 == 1; });
 }

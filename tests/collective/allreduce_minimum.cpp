@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "few_ranks.hpp"
-
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
+
+#include "few_ranks.hpp"
 
 namespace {
 using elements = std::tuple<float, double, std::int8_t, std::uint16_t, std::int32_t, std::uint64_t>;

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/allreduce.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -9,6 +6,9 @@
 #include <list>
 #include <span>
 #include <tuple>
+
+#include "oracle.hpp"
+#include "places.hpp"
 
 namespace {
 
@@ -28,7 +28,8 @@ void sums(Ranks& ranks, const std::vector<std::size_t>& sizes) {
     const auto expected = sums_of_small_values(ranks.size(), at);
     at = 0;
     for (const auto& tensor : tensors) {
-        require_values(tensor, [&](std::size_t i) { return expected[at + i]; }, "a tensor");
+        require_values(
+            tensor, [&](std::size_t i) { return expected[at + i]; }, "a tensor");
         at += tensor.size();
     }
 }
@@ -78,7 +79,8 @@ BOOST_AUTO_TEST_CASE(one_exchange_carries_them_all) {
 BOOST_AUTO_TEST_CASE(without_blocking_the_elements_stay_where_they_are) {
     places::threads::run(3, [](auto& ranks) {
         std::vector<std::vector<int>> tensors{{1, 2}, {}, {3}};
-        const auto under_way = ddl::allreduce_n_async(ranks, std::vector<std::span<int>>(tensors.begin(), tensors.end()));
+        const auto under_way =
+            ddl::allreduce_n_async(ranks, std::vector<std::span<int>>(tensors.begin(), tensors.end()));
         under_way.wait();
         require(tensors == std::vector<std::vector<int>>{{3, 6}, {}, {9}}, "other sums");
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "few_ranks.hpp"
-
 #include <boost/test/unit_test.hpp>
+
+#include "few_ranks.hpp"
 
 namespace {
 
@@ -62,7 +62,10 @@ struct add_triples {
 
 BOOST_AUTO_TEST_CASE(a_struct_and_its_op) {
     on_few_ranks<moments>(
-        merge{}, [](int rank, std::size_t i) { return moments{double(small_value(rank, i)), rank}; },
+        merge{},
+        [](int rank, std::size_t i) {
+            return moments{double(small_value(rank, i)), rank};
+        },
         [](int ranks, std::size_t i) {
             moments all{0, 0};
             for (int rank = 0; rank < ranks; ++rank) {
@@ -94,10 +97,14 @@ BOOST_AUTO_TEST_CASE(an_op_that_accumulates_in_another_type_and_has_a_last_step)
 
 BOOST_AUTO_TEST_CASE(elements_of_any_size_and_alignment) {
     on_few_ranks<quad>(
-        add_quads{}, [](int rank, std::size_t i) { return quad{{double(small_value(rank, i)), 1, 2, double(rank)}}; },
+        add_quads{},
+        [](int rank, std::size_t i) {
+            return quad{{double(small_value(rank, i)), 1, 2, double(rank)}};
+        },
         [](int ranks, std::size_t i) {
             quad all{};
-            for (int rank = 0; rank < ranks; ++rank) all = add_quads{}(all, {{double(small_value(rank, i)), 1, 2, double(rank)}});
+            for (int rank = 0; rank < ranks; ++rank)
+                all = add_quads{}(all, {{double(small_value(rank, i)), 1, 2, double(rank)}});
             return all;
         });
     const auto three = [](int rank, std::size_t i) {

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/all_gather.hpp>
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
@@ -14,6 +11,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "oracle.hpp"
+#include "places.hpp"
 
 // A plan is the unit of explicit instantiation.
 template class ddl::allreduce_plan<ddl::sum, float, ddl::ring, ddl::threads>;
@@ -76,17 +76,23 @@ BOOST_AUTO_TEST_CASE(a_wrong_length_throws_on_this_rank_alone_when_the_plan_is_m
     places::threads::run(2, [](auto& ranks) {
         if (ranks.rank() == 1) return;
         std::vector<float> four(4), three(3);
-        require_error(ddl::errc::invalid_argument, "allreduce, rank 0: out holds 3 elements, and needs 4, as many as in",
+        require_error(ddl::errc::invalid_argument,
+                      "allreduce, rank 0: out holds 3 elements, and needs 4, as many as in",
                       [&] { ddl::allreduce_init(ranks, four, three); });
-        require_error(ddl::errc::invalid_argument, "reduce_scatter, rank 0: out holds 3 elements, and needs 2, this rank's block of in",
+        require_error(ddl::errc::invalid_argument,
+                      "reduce_scatter, rank 0: out holds 3 elements, and needs 2, this rank's block of in",
                       [&] { ddl::reduce_scatter_init(ranks, four, three); });
-        require_error(ddl::errc::invalid_argument, "all_gather, rank 0: in holds 3 elements, and needs 2, this rank's block of out",
+        require_error(ddl::errc::invalid_argument,
+                      "all_gather, rank 0: in holds 3 elements, and needs 2, this rank's block of out",
                       [&] { ddl::all_gather_init(ranks, three, four); });
-        require_error(ddl::errc::invalid_argument, "gather, rank 0: out holds 4 elements, and needs 6, in for each rank",
+        require_error(ddl::errc::invalid_argument,
+                      "gather, rank 0: out holds 4 elements, and needs 6, in for each rank",
                       [&] { ddl::gather_init(ranks, three, four); });
-        require_error(ddl::errc::invalid_argument, "scatter, rank 0: in holds 4 elements, and needs 6, out for each rank",
+        require_error(ddl::errc::invalid_argument,
+                      "scatter, rank 0: in holds 4 elements, and needs 6, out for each rank",
                       [&] { ddl::scatter_init(ranks, four, three); });
-        require_error(ddl::errc::invalid_argument, "all_to_all, rank 0: in holds 3 elements, and needs 2, a block of equal length",
+        require_error(ddl::errc::invalid_argument,
+                      "all_to_all, rank 0: in holds 3 elements, and needs 2, a block of equal length",
                       [&] { ddl::all_to_all_init(ranks, three); });
         require_error(ddl::errc::invalid_argument, "broadcast, rank 0: root is 2; name a rank from 0 to 1",
                       [&] { ddl::broadcast_init(ranks, four, 2); });

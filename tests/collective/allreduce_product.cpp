@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "few_ranks.hpp"
-
 #include <boost/test/unit_test.hpp>
 
 #include <complex>
 #include <tuple>
+
+#include "few_ranks.hpp"
 
 namespace {
 using integers = std::tuple<signed char, unsigned short, int, std::uint64_t>;
@@ -23,7 +23,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(products_of_integers_wrap, Element, integers) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(floating_values_are_multiplied, Element, floating) {
-    on_few_ranks<Element>(ddl::product{}, small_factor, folded<double>(small_factor, [](auto a, auto b) { return a * b; }));
+    on_few_ranks<Element>(ddl::product{}, small_factor,
+                          folded<double>(small_factor, [](auto a, auto b) { return a * b; }));
 }
 
 BOOST_AUTO_TEST_CASE(complex_numbers_are_multiplied) {
@@ -57,10 +58,14 @@ BOOST_AUTO_TEST_CASE(averages_are_divided_once_at_the_end) {
 }
 
 BOOST_AUTO_TEST_CASE(averages_of_integers_do_not_overflow_and_are_rounded_toward_zero) {
-    const auto narrow = [](int rank, std::size_t i) { return static_cast<std::int8_t>(random_bits(rank, i) % 4 + 124); };
+    const auto narrow = [](int rank, std::size_t i) {
+        return static_cast<std::int8_t>(random_bits(rank, i) % 4 + 124);
+    };
     const auto sum_of = [](auto value) { return folded<std::int64_t>(value, [](auto a, auto b) { return a + b; }); };
-    on_few_ranks<std::int8_t>(ddl::average{}, narrow, [&](int ranks, std::size_t i) { return sum_of(narrow)(ranks, i) / ranks; });
-    on_few_ranks<int>(ddl::average{}, small_value, [&](int ranks, std::size_t i) { return sum_of(small_value)(ranks, i) / ranks; });
+    on_few_ranks<std::int8_t>(ddl::average{}, narrow,
+                              [&](int ranks, std::size_t i) { return sum_of(narrow)(ranks, i) / ranks; });
+    on_few_ranks<int>(ddl::average{}, small_value,
+                      [&](int ranks, std::size_t i) { return sum_of(small_value)(ranks, i) / ranks; });
     const auto large = [](int rank, std::size_t i) { return 0xffff'ffffU - random_bits(rank, i) % 10; };
     on_few_ranks<unsigned>(ddl::average{}, large, [&](int ranks, std::size_t i) {
         return static_cast<unsigned>(sum_of(large)(ranks, i) / ranks);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/reduce.hpp>
 #include <ddl/reduce_scatter.hpp>
 
 #include <boost/test/unit_test.hpp>
+
+#include "oracle.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -26,7 +26,8 @@ struct then {
 static_assert(!ddl::commutes<then>, "an op that says nothing is taken to depend on the order");
 
 affine map_of(int rank, std::size_t i) {
-    return {static_cast<std::uint32_t>(random_bits(rank, i) % 65520 + 1), static_cast<std::uint32_t>(random_bits(rank, i) >> 48)};
+    return {static_cast<std::uint32_t>(random_bits(rank, i) % 65520 + 1),
+            static_cast<std::uint32_t>(random_bits(rank, i) >> 48)};
 }
 affine in_rank_order(int ranks, std::size_t i) {
     affine all = map_of(0, i);
@@ -44,15 +45,19 @@ void composes(Ranks& ranks) {
         guarded<affine> data{count, [&](std::size_t i) { return map_of(ranks.rank(), i); }};
         guarded<affine> out{count};
         ddl::allreduce<Schedule>(ranks, data, out, then{});
-        require_values(out, [&](std::size_t i) { return in_rank_order(ranks.size(), i); }, label);
+        require_values(
+            out, [&](std::size_t i) { return in_rank_order(ranks.size(), i); }, label);
         ddl::allreduce<Schedule>(ranks, data, then{});
-        require_values(data, [&](std::size_t i) { return in_rank_order(ranks.size(), i); }, label + ", in place");
+        require_values(
+            data, [&](std::size_t i) { return in_rank_order(ranks.size(), i); }, label + ", in place");
     }
 }
 
 const auto every_schedule = [](auto& ranks) {
-    schedules<ddl::tuned, ddl::direct, ddl::recursive_doubling, ddl::tree, ddl::hierarchical<ddl::direct, ddl::recursive_doubling>>::
-        each([&]<class Schedule>() { composes<Schedule>(ranks); });
+    schedules<ddl::tuned, ddl::direct, ddl::recursive_doubling, ddl::tree,
+              ddl::hierarchical<ddl::direct, ddl::recursive_doubling>>::each([&]<class Schedule>() {
+        composes<Schedule>(ranks);
+    });
 };
 
 }  // namespace
@@ -82,7 +87,8 @@ BOOST_AUTO_TEST_CASE(a_reduction_to_any_root_keeps_it) {
                 guarded<affine> data{count, [&](std::size_t i) { return map_of(ranks.rank(), i); }};
                 ddl::reduce(ranks, data, then{}, root);
                 if (ranks.rank() == root)
-                    require_values(data, [&](std::size_t i) { return in_rank_order(ranks.size(), i); }, "reduce");
+                    require_values(
+                        data, [&](std::size_t i) { return in_rank_order(ranks.size(), i); }, "reduce");
             }
     };
     for (const int ranks : {2, 3, 5}) {
@@ -99,7 +105,8 @@ BOOST_AUTO_TEST_CASE(a_reduce_scatter_keeps_it) {
         guarded<affine> data{count, [&](std::size_t i) { return map_of(ranks.rank(), i); }};
         guarded<affine> out{own.count};
         ddl::reduce_scatter(ranks, data, out, then{});
-        require_values(out, [&](std::size_t i) { return in_rank_order(ranks.size(), own.first + i); }, "reduce_scatter");
+        require_values(
+            out, [&](std::size_t i) { return in_rank_order(ranks.size(), own.first + i); }, "reduce_scatter");
     };
     for (const int ranks : {2, 3, 5}) {
         places::threads::run(ranks, body);

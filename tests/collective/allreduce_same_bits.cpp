@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
@@ -9,6 +6,9 @@
 
 #include <cmath>
 #include <cstring>
+
+#include "oracle.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -64,12 +64,11 @@ BOOST_AUTO_TEST_CASE(in_whatever_order_messages_arrive) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(staged_or_mapped) {
-    same_everywhere<ddl::direct, places::threads, places::processes>(5);
-}
+BOOST_AUTO_TEST_CASE(staged_or_mapped) { same_everywhere<ddl::direct, places::threads, places::processes>(5); }
 
 BOOST_AUTO_TEST_CASE(over_levels) {
-    same_everywhere<ddl::tuned, places::levels<ddl::threads, ddl::recording, 2>, places::levels<ddl::threads, ddl::recording, 2>>(4);
+    same_everywhere<ddl::tuned, places::levels<ddl::threads, ddl::recording, 2>,
+                    places::levels<ddl::threads, ddl::recording, 2>>(4);
     same_everywhere<ddl::tuned, places::three_levels, places::three_levels>(8);
 }
 
@@ -77,10 +76,13 @@ BOOST_AUTO_TEST_CASE(zeros_of_either_sign_give_the_same_bits_too) {
     const auto body = [](auto& ranks) {
         every_schedule::each([&]<class Schedule>() {
             for (const std::size_t count : {std::size_t{4}, std::size_t{3000}}) {
-                const auto sign = [&](std::size_t i) { return (i + static_cast<std::size_t>(ranks.rank())) % 3 == 0 ? -0.0F : 0.0F; };
+                const auto sign = [&](std::size_t i) {
+                    return (i + static_cast<std::size_t>(ranks.rank())) % 3 == 0 ? -0.0F : 0.0F;
+                };
                 guarded<float> data{count, sign};
                 ddl::allreduce<Schedule>(ranks, data, ddl::minimum{});
-                for (std::size_t i = 0; i < count; ++i) require(std::signbit(data[i]), "the negative zero is the smaller");
+                for (std::size_t i = 0; i < count; ++i)
+                    require(std::signbit(data[i]), "the negative zero is the smaller");
             }
         });
     };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "few_ranks.hpp"
-
 #include <boost/test/unit_test.hpp>
 
 #include <complex>
 #include <tuple>
 
+#include "few_ranks.hpp"
+
 namespace {
 using floating = std::tuple<float, double, long double, std::complex<float>>;
-using integers = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t, std::int64_t,
-                            std::uint64_t>;
+using integers = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
+                            std::int64_t, std::uint64_t>;
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(integers_wrap, Element, integers) {
@@ -18,7 +18,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(integers_wrap, Element, integers) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(floating_values_are_added, Element, floating) {
-    const auto value = [](int rank, std::size_t i) { return static_cast<Element>(static_cast<float>(small_value(rank, i))); };
+    const auto value = [](int rank, std::size_t i) {
+        return static_cast<Element>(static_cast<float>(small_value(rank, i)));
+    };
     on_few_ranks<Element>(ddl::sum{}, value, [](int ranks, std::size_t i) {
         float all = 0;
         for (int rank = 0; rank < ranks; ++rank) all += static_cast<float>(small_value(rank, i));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/broadcast.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "oracle.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -17,7 +17,8 @@ template <class Schedule, class Ranks>
 void spreads(Ranks& ranks, std::size_t count, int root) {
     guarded<int> data = small_values<int>(ranks.rank(), count);
     ddl::broadcast<Schedule>(ranks, data, root);
-    require_values(data, [&](std::size_t i) { return small_value(root, i); }, labelled<Schedule>("broadcast", ranks, count));
+    require_values(
+        data, [&](std::size_t i) { return small_value(root, i); }, labelled<Schedule>("broadcast", ranks, count));
 }
 
 }  // namespace
@@ -34,7 +35,8 @@ BOOST_AUTO_TEST_CASE(over_levels_it_goes_across_the_nodes_and_then_inside) {
     const auto body = [](auto& ranks) {
         for (int root = 0; root < ranks.size(); ++root)
             for (const std::size_t count : {std::size_t{0}, std::size_t{3}, std::size_t{5000}})
-                schedules<ddl::direct, ddl::tree>::each([&]<class Schedule>() { spreads<Schedule>(ranks, count, root); });
+                schedules<ddl::direct, ddl::tree>::each(
+                    [&]<class Schedule>() { spreads<Schedule>(ranks, count, root); });
     };
     places::levels<ddl::threads, ddl::threads, 2>::run(4, body);
     places::levels<ddl::threads, ddl::recording, 3>::run(6, body);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 
 #include <boost/test/unit_test.hpp>
+
+#include "oracle.hpp"
+#include "places.hpp"
 
 namespace {
 
@@ -24,44 +24,51 @@ std::string explained(std::size_t count, int size = 2) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(short_vectors_over_memory_travel_with_the_announcement) {
-    BOOST_TEST(explained<places::threads>(100) ==
-               "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 8192 bytes travel "
-               "with the announcement, and every rank folds all of them");
+    BOOST_TEST(
+        explained<places::threads>(100) ==
+        "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 8192 bytes travel "
+        "with the announcement, and every rank folds all of them");
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_peers_map_is_not_copied) {
-    BOOST_TEST(explained<places::threads>(5000) ==
-               "allreduce of 5000 float32 (20000 bytes) by sum over threads, 2 ranks: direct, fused and mapped: peers can map "
-               "this rank's buffer, and if all can, nothing is copied");
+    BOOST_TEST(
+        explained<places::threads>(5000) ==
+        "allreduce of 5000 float32 (20000 bytes) by sum over threads, 2 ranks: direct, fused and mapped: peers can map "
+        "this rank's buffer, and if all can, nothing is copied");
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_they_cannot_is_staged) {
-    BOOST_TEST(explained<places::processes>(5000) ==
-               "allreduce of 5000 float32 (20000 bytes) by sum over private memory, 2 ranks: direct, fused and staged through "
-               "windows of 262144 bytes, for peers cannot map this rank's buffer; a ddl::buffer would save the copies");
+    BOOST_TEST(
+        explained<places::processes>(5000) ==
+        "allreduce of 5000 float32 (20000 bytes) by sum over private memory, 2 ranks: direct, fused and staged through "
+        "windows of 262144 bytes, for peers cannot map this rank's buffer; a ddl::buffer would save the copies");
 }
 
 BOOST_AUTO_TEST_CASE(a_schedule_that_was_named_is_walked) {
-    BOOST_TEST((explained<places::threads, ddl::ring>(100)) ==
-               "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: ring, walked round by round through windows "
-               "of 262144 bytes, as it was named");
-    BOOST_TEST((explained<places::threads, ddl::hierarchical<ddl::direct, ddl::ring>>(100)).find("2 ranks: hierarchical<direct, ring>, walked") !=
-               std::string::npos);
+    BOOST_TEST(
+        (explained<places::threads, ddl::ring>(100)) ==
+        "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: ring, walked round by round through windows "
+        "of 262144 bytes, as it was named");
+    BOOST_TEST((explained<places::threads, ddl::hierarchical<ddl::direct, ddl::ring>>(100))
+                   .find("2 ranks: hierarchical<direct, ring>, walked") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
-    BOOST_TEST(explained<places::messages<1>>(100) ==
-               "allreduce of 100 float32 (400 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
-               "in the messages that compare the calls");
-    BOOST_TEST(explained<places::messages<1>>(20'000, 3) ==
-               "allreduce of 20000 float32 (80000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "
-               "3 chunks in 4 rounds, in segments of up to 262144 bytes");
+    BOOST_TEST(
+        explained<places::messages<1>>(100) ==
+        "allreduce of 100 float32 (400 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
+        "in the messages that compare the calls");
+    BOOST_TEST(
+        explained<places::messages<1>>(20'000, 3) ==
+        "allreduce of 20000 float32 (80000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "
+        "3 chunks in 4 rounds, in segments of up to 262144 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(levels_are_named_one_by_one) {
-    BOOST_TEST((explained<places::levels<ddl::threads, ddl::recording, 2>>(100, 6)) ==
-               "allreduce of 100 float32 (400 bytes) by sum over layered, 6 ranks: hierarchical<direct, recursive_halving>, inside "
-               "threads with 2 ranks, across recording with 3");
+    BOOST_TEST(
+        (explained<places::levels<ddl::threads, ddl::recording, 2>>(100, 6)) ==
+        "allreduce of 100 float32 (400 bytes) by sum over layered, 6 ranks: hierarchical<direct, recursive_halving>, inside "
+        "threads with 2 ranks, across recording with 3");
 }
 
 BOOST_AUTO_TEST_CASE(it_is_a_text_that_becomes_a_string) {
@@ -69,6 +76,8 @@ BOOST_AUTO_TEST_CASE(it_is_a_text_that_becomes_a_string) {
         std::vector<int> data(1);
         const ddl::text line = ddl::explain(ddl::broadcast_init(ranks, data));
         require(std::string(line) == line.c_str() && line.size() == std::string(line).size(), "they differ");
-        require(std::string(line).find("broadcast of 1 int32 (4 bytes) over threads, 1 ranks: direct, fused and mapped") == 0, line.c_str());
+        require(std::string(line).find(
+                    "broadcast of 1 int32 (4 bytes) over threads, 1 ranks: direct, fused and mapped") == 0,
+                line.c_str());
     });
 }

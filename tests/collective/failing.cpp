@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
@@ -13,6 +10,9 @@
 
 #include <chrono>
 #include <tuple>
+
+#include "oracle.hpp"
+#include "places.hpp"
 
 namespace data = boost::unit_test::data;
 
@@ -46,7 +46,8 @@ void require_broken(Ranks& ranks) {
         std::vector<float> data(3);
         const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
         require(failure.code() == ddl::errc::broken, std::string("a broken communicator says ") + failure.what());
-        require(std::string(failure.what()).find("broken since an earlier call [") != std::string::npos, failure.what());
+        require(std::string(failure.what()).find("broken since an earlier call [") != std::string::npos,
+                failure.what());
     }
     require(seconds_since(start) < soon.seconds, "it waited for somebody");
 }
@@ -63,14 +64,16 @@ constexpr auto a_throwing_op = [](auto& ranks) {
             ddl::allreduce<Schedule>(ranks, in, out, broken_sum{ranks.rank() == 1});
         } catch (const std::domain_error&) { own_exception = true; }
     });
-    require_values(in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+    require_values(
+        in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
     if (ranks.rank() == 1) {
         require(own_exception, "the exception of the op is the caller's to catch");
     } else {
         require(failure.code() == ddl::errc::broken || failure.code() == no_error, failure.what());
         // a rank that had all it needed hears of it in its next call
         if (failure.code() == no_error) failure = error_of([&] { ddl::barrier(ranks); });
-        require(std::string(failure.what()).find("an exception ended the call half done") != std::string::npos, failure.what());
+        require(std::string(failure.what()).find("an exception ended the call half done") != std::string::npos,
+                failure.what());
     }
     require_broken(ranks);
 };
@@ -113,7 +116,8 @@ BOOST_AUTO_TEST_CASE(a_rank_that_never_comes_is_named) {
             const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
             guarded<float> out{count};
             require_error(ddl::errc::timeout, words, [&] { ddl::allreduce(ranks, in, out); });
-            require_values(in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+            require_values(
+                in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
             require(out.untouched(), "the output");
             require_broken(ranks);
         };
@@ -125,52 +129,55 @@ BOOST_AUTO_TEST_CASE(a_rank_that_never_comes_is_named) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_never_comes_ends_every_wait, Place, every_place) {
     for (const int absent : {0, 1, 3})
-        Place::run(4,
-                   [&](auto& ranks) {
-                       if (ranks.rank() == absent) return;
-                       std::vector<float> data(5000);
-                       const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
-                       require(failure.code() == ddl::errc::timeout, failure.what());
-                       require_broken(ranks);
-                   },
-                   soon);
+        Place::run(
+            4,
+            [&](auto& ranks) {
+                if (ranks.rank() == absent) return;
+                std::vector<float> data(5000);
+                const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
+                require(failure.code() == ddl::errc::timeout, failure.what());
+                require_broken(ranks);
+            },
+            soon);
 }
 
 BOOST_AUTO_TEST_CASE(a_timeout_names_the_operation_the_rank_and_the_round) {
-    places::threads::run(2,
-                         [](auto& ranks) {
-                             if (ranks.rank() == 0) return;
-                             const ddl::error failure = error_of([&] { ddl::barrier(ranks); });
-                             require(std::string(failure.operation()) == "barrier", failure.operation());
-                             require(failure.rank() == 1 && failure.round() == 0, failure.what());
-                             require(std::string(failure.what()).find("barrier, rank 1, round 0: rank 0 did not") == 0, failure.what());
-                         },
-                         ddl::timeout{0.2});
+    places::threads::run(
+        2,
+        [](auto& ranks) {
+            if (ranks.rank() == 0) return;
+            const ddl::error failure = error_of([&] { ddl::barrier(ranks); });
+            require(std::string(failure.operation()) == "barrier", failure.operation());
+            require(failure.rank() == 1 && failure.round() == 0, failure.what());
+            require(std::string(failure.what()).find("barrier, rank 1, round 0: rank 0 did not") == 0, failure.what());
+        },
+        ddl::timeout{0.2});
 }
 
 BOOST_DATA_TEST_CASE(a_rank_that_dies_after_any_number_of_messages_is_missed, data::xrange(0, 7), sends) {
-    ddl::recording::run(
-        3,
-        [&](ddl::recording& ranks) {
-            constexpr std::size_t count = 30'000;
-            const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
-            guarded<float> out{count};
-            const auto call = [&] {
-                ddl::allreduce<ddl::ring>(ranks, in, out);
-                ddl::barrier(ranks);
-                ddl::barrier(ranks);
-            };
-            if (ranks.rank() == 1) {
-                ranks.die(static_cast<std::size_t>(sends));
-                error_of(call);
-                return;
-            }
-            const ddl::error failure = error_of(call);
-            require(failure.code() == ddl::errc::timeout || failure.code() == ddl::errc::broken, failure.what());
-            require_values(in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
-            require_broken(ranks);
-        },
-        {.delays = true, .eager_limit = 0, .limit = ddl::timeout{soon.seconds / 2}});
+    ddl::recording::run(3,
+                        [&](ddl::recording& ranks) {
+                            constexpr std::size_t count = 30'000;
+                            const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
+                            guarded<float> out{count};
+                            const auto call = [&] {
+                                ddl::allreduce<ddl::ring>(ranks, in, out);
+                                ddl::barrier(ranks);
+                                ddl::barrier(ranks);
+                            };
+                            if (ranks.rank() == 1) {
+                                ranks.die(static_cast<std::size_t>(sends));
+                                error_of(call);
+                                return;
+                            }
+                            const ddl::error failure = error_of(call);
+                            require(failure.code() == ddl::errc::timeout || failure.code() == ddl::errc::broken,
+                                    failure.what());
+                            require_values(
+                                in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+                            require_broken(ranks);
+                        },
+                        {.delays = true, .eager_limit = 0, .limit = ddl::timeout{soon.seconds / 2}});
 }
 
 BOOST_AUTO_TEST_CASE(elements_that_fit_no_window_are_refused_on_every_rank) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/allreduce.hpp>
+
 #include "oracle.hpp"
 #include "places.hpp"
-
-#include <ddl/allreduce.hpp>
 
 /// Lengths of a vector that take each way there is: with the announcement or the contract, and past it.
 template <class Element>
@@ -20,9 +20,11 @@ void on_few_ranks(Op op, Value value, Wanted wanted) {
         for (const std::size_t count : few_lengths<Element>()) {
             guarded<Element> data{count, [&](std::size_t i) { return value(ranks.rank(), i); }};
             ddl::allreduce<Schedule>(ranks, data, op);
-            const std::string label = std::string(std::remove_reference_t<decltype(ranks)>::name) + ", " + ddl::op_name<Op>() +
-                                      " of " + ddl::element_name<Element>() + ", " + std::to_string(ranks.size()) + " ranks";
-            require_values(data, [&](std::size_t i) { return wanted(ranks.size(), i); }, label);
+            const std::string label = std::string(std::remove_reference_t<decltype(ranks)>::name) + ", " +
+                                      ddl::op_name<Op>() + " of " + ddl::element_name<Element>() + ", " +
+                                      std::to_string(ranks.size()) + " ranks";
+            require_values(
+                data, [&](std::size_t i) { return wanted(ranks.size(), i); }, label);
         }
     };
     for (const int size : {2, 3, 5}) {

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/reduce.hpp>
@@ -10,10 +7,13 @@
 
 #include <tuple>
 
+#include "oracle.hpp"
+#include "places.hpp"
+
 namespace {
 
-using every_place =
-    std::tuple<places::threads, places::processes, places::messages<1>, places::levels<ddl::threads, ddl::recording, 2>>;
+using every_place = std::tuple<places::threads, places::processes, places::messages<1>,
+                               places::levels<ddl::threads, ddl::recording, 2>>;
 
 /// Of four ranks one calls `call(ranks, true)`, the rest `call(ranks, false)`. The rest must hear `to_the_rest`, `%` stands for the one that differs; the one must hear `to_the_one`, of which `%` stands for the lowest of the
 /// rest. Afterwards the communicator works.
@@ -38,7 +38,8 @@ void disagree(const std::string& to_the_rest, const std::string& to_the_one, Cal
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts, Place, every_place) {
     disagree<Place>("rank % brings 99 elements, this rank 100; pass equal counts on every rank",
-                    "rank % brings 100 elements, this rank 99; pass equal counts on every rank", [](auto& ranks, bool differs) {
+                    "rank % brings 100 elements, this rank 99; pass equal counts on every rank",
+                    [](auto& ranks, bool differs) {
                         std::vector<float> data(differs ? 99 : 100);
                         ddl::allreduce(ranks, data);
                     });
@@ -70,7 +71,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_types, Place, every_place) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_ops, Place, every_place) {
     disagree<Place>("rank % reduces with maximum, this rank with sum; pass equal ops on every rank",
-                    "rank % reduces with sum, this rank with maximum; pass equal ops on every rank", [](auto& ranks, bool differs) {
+                    "rank % reduces with sum, this rank with maximum; pass equal ops on every rank",
+                    [](auto& ranks, bool differs) {
                         std::vector<float> data(4);
                         if (differs) ddl::allreduce(ranks, data, ddl::maximum{});
                         else ddl::allreduce(ranks, data);
@@ -87,7 +89,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_roots, Place, every_place) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_schedules, Place, every_place) {
     disagree<Place>("rank % calls with another schedule; name the same schedule on every rank",
-                    "rank % calls with another schedule; name the same schedule on every rank", [](auto& ranks, bool differs) {
+                    "rank % calls with another schedule; name the same schedule on every rank",
+                    [](auto& ranks, bool differs) {
                         std::vector<float> data(4);
                         if (differs) ddl::allreduce<ddl::ring>(ranks, data);
                         else ddl::allreduce<ddl::recursive_doubling>(ranks, data);
@@ -95,13 +98,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_schedules, Place, every_place) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_the_order_of_calls, Place, every_place) {
-    disagree<Place>("rank % calls barrier, this rank allreduce; call the same collectives in the same order on every rank",
-                    "rank % calls allreduce, this rank barrier; call the same collectives in the same order on every rank",
-                    [](auto& ranks, bool differs) {
-                        std::vector<float> data(4);
-                        if (differs) ddl::barrier(ranks);
-                        else ddl::allreduce(ranks, data);
-                    });
+    disagree<Place>(
+        "rank % calls barrier, this rank allreduce; call the same collectives in the same order on every rank",
+        "rank % calls allreduce, this rank barrier; call the same collectives in the same order on every rank",
+        [](auto& ranks, bool differs) {
+            std::vector<float> data(4);
+            if (differs) ddl::barrier(ranks);
+            else ddl::allreduce(ranks, data);
+        });
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_tensors_that_are_as_many_elements_in_all, Place, every_place) {

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/all_gather.hpp>
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
@@ -14,12 +11,14 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <poll.h>
-
 #include <array>
 #include <atomic>
+#include <poll.h>
 #include <span>
 #include <tuple>
+
+#include "oracle.hpp"
+#include "places.hpp"
 
 namespace {
 
@@ -31,7 +30,8 @@ std::vector<int> ones(std::size_t count) { return std::vector<int>(count, 1); }
 template <class Ranks>
 void require_all(Ranks& ranks, const std::vector<int>& data, int wanted) {
     for (const int each : data)
-        require(each == wanted, "rank " + std::to_string(ranks.rank()) + " has " + std::to_string(each) + ", not " + std::to_string(wanted));
+        require(each == wanted, "rank " + std::to_string(ranks.rank()) + " has " + std::to_string(each) + ", not " +
+                                    std::to_string(wanted));
 }
 
 }  // namespace
@@ -40,7 +40,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(each_collective_is_done_when_its_request_says_so, 
     Place::run(3, [](auto& ranks) {
         const auto in = ones(12);
         const auto own = ones(4);
-        std::vector<int> summed(12), scattered_sum(4), gathered(12), spread(12), reduced(12), collected(12), dealt(4), exchanged(12);
+        std::vector<int> summed(12), scattered_sum(4), gathered(12), spread(12), reduced(12), collected(12), dealt(4),
+            exchanged(12);
         if (ranks.rank() == 1) spread = ones(12);
         const std::vector<ddl::request> all{
             ddl::allreduce_async(ranks, in, summed),
@@ -98,7 +99,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_blocking_call_leaves_the_memory_of_those_under_w
             // all of these keep their values in memory of the communicator's
             std::vector<std::vector<int>> tensors{ones(3000), ones(5)};
             std::vector<std::vector<int>> others{std::vector<int>(4000, 10), std::vector<int>(7, 10)};
-            const auto under_way = ddl::allreduce_n_async(ranks, std::vector<std::span<int>>(tensors.begin(), tensors.end()));
+            const auto under_way =
+                ddl::allreduce_n_async(ranks, std::vector<std::span<int>>(tensors.begin(), tensors.end()));
             ddl::allreduce_n(ranks, others);
             under_way.wait();
             require_all(ranks, tensors[0], 3);
@@ -109,8 +111,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_blocking_call_leaves_the_memory_of_those_under_w
             const auto first = ddl::all_to_all_async(ranks, exchanged);
             ddl::all_to_all(ranks, again);
             first.wait();
-            for (std::size_t k = 0; k < 3000; ++k) require(exchanged[k] == static_cast<int>(k / 1000), "another rank's block");
-            for (std::size_t k = 0; k < 6000; ++k) require(again[k] == 10 + static_cast<int>(k / 2000), "another rank's block");
+            for (std::size_t k = 0; k < 3000; ++k)
+                require(exchanged[k] == static_cast<int>(k / 1000), "another rank's block");
+            for (std::size_t k = 0; k < 6000; ++k)
+                require(again[k] == 10 + static_cast<int>(k / 2000), "another rank's block");
         }
     });
 }
@@ -186,7 +190,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(invalid_arguments_are_refused_at_once, Place, ever
         const auto in = ones(4);
         std::vector<int> out(ranks.rank() == 0 ? 3 : 4);
         if (ranks.rank() == 0)
-            require_error(ddl::errc::invalid_argument, "out holds 3 elements", [&] { ddl::allreduce_async(ranks, in, out); });
+            require_error(ddl::errc::invalid_argument, "out holds 3 elements",
+                          [&] { ddl::allreduce_async(ranks, in, out); });
         else
             require_error(ddl::errc::mismatch, "rank 0 has called with invalid arguments",
                           [&] { ddl::allreduce_async(ranks, in, out).wait(); });
@@ -226,7 +231,8 @@ BOOST_AUTO_TEST_CASE(over_levels_too) {
 BOOST_AUTO_TEST_CASE(over_levels_an_unchecked_call_too_leaves_the_memory_of_those_under_way_alone) {
     places::levels<ddl::threads, ddl::threads, 2>::run(4, [](auto& ranks) {
         for (int i = 0; i < 20; ++i) {
-            std::vector<ddl::half> narrow(5000, ddl::half{1.0F});  // reduced in a wider type, in the communicator's memory
+            std::vector<ddl::half> narrow(5000,
+                                          ddl::half{1.0F});  // reduced in a wider type, in the communicator's memory
             std::vector<ddl::half> other(9000, ddl::half{2.0F});
             const auto under_way = ddl::allreduce_async<ddl::tuned, ddl::unchecked>(ranks, narrow);
             ddl::allreduce<ddl::tuned, ddl::unchecked>(ranks, other);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "guarded.hpp"
-#include "require.hpp"
-
 #include <cstdint>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "guarded.hpp"
+#include "require.hpp"
 
 /// 64 random bits for element `i` of `rank`: the same in every run, others on every rank.
 constexpr std::uint64_t random_bits(int rank, std::size_t i) noexcept {

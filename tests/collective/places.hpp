@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "private_memory.hpp"
-
 #include <ddl/transport/layered.hpp>
 #include <ddl/transport/recording.hpp>
 #include <ddl/transport/threads.hpp>
@@ -11,6 +9,8 @@
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "private_memory.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_thread_sanitizer = true;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/reduce.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <span>
 #include <tuple>
+
+#include "oracle.hpp"
+#include "sweep.hpp"
 
 namespace {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "sweep.hpp"
-
 #include <ddl/reduce_scatter.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "oracle.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -23,8 +23,10 @@ void scatters_sums(Ranks& ranks, std::size_t count) {
     guarded<int> data = small_values<int>(ranks.rank(), count);
     guarded<int> out{own.count};
     ddl::reduce_scatter<Schedule>(ranks, data, out);
-    require_values(out, [&](std::size_t i) { return expected[own.first + i]; }, label);
-    require_values(data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
+    require_values(
+        out, [&](std::size_t i) { return expected[own.first + i]; }, label);
+    require_values(
+        data, [&](std::size_t i) { return small_value(ranks.rank(), i); }, label + ", the input");
     ddl::reduce_scatter<Schedule>(ranks, data);
     for (std::size_t i = 0; i < own.count; ++i)
         require(data[own.first + i] == expected[own.first + i], label + ", in place");

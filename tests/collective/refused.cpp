@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call that is refused leaves behind: errors on all ranks, and nothing else.
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
@@ -12,9 +9,13 @@
 
 #include <tuple>
 
+#include "oracle.hpp"
+#include "places.hpp"
+
 namespace {
-using every_place = std::tuple<places::threads, places::processes, places::messages<1>,
-                               places::levels<ddl::threads, ddl::recording, 2>, places::levels<ddl::recording, ddl::recording, 2>>;
+using every_place =
+    std::tuple<places::threads, places::processes, places::messages<1>, places::levels<ddl::threads, ddl::recording, 2>,
+               places::levels<ddl::recording, ddl::recording, 2>>;
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_with_invalid_arguments_lets_the_others_know, Place, every_place) {
@@ -25,10 +26,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_with_invalid_arguments_lets_the_others_know
             std::vector<float> out(wrong ? 3 : 4, -1);
             const auto call = [&] { ddl::allreduce(ranks, in, out); };
             if (wrong)
-                require_error(ddl::errc::invalid_argument, "allreduce, rank " + std::to_string(one) +
-                                                               ": out holds 3 elements, and needs 4, as many as in", call);
+                require_error(
+                    ddl::errc::invalid_argument,
+                    "allreduce, rank " + std::to_string(one) + ": out holds 3 elements, and needs 4, as many as in",
+                    call);
             else
-                require_error(ddl::errc::mismatch, "rank " + std::to_string(one) + " has called with invalid arguments; see its own error", call);
+                require_error(ddl::errc::mismatch,
+                              "rank " + std::to_string(one) + " has called with invalid arguments; see its own error",
+                              call);
             for (const float each : out) require(each == -1, "the output was written");
             std::vector<int> data(3, 1);
             ddl::allreduce(ranks, data);
@@ -39,8 +44,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_with_invalid_arguments_lets_the_others_know
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_root_that_is_no_rank_is_an_invalid_argument, Place, every_place) {
     Place::run(4, [&](auto& ranks) {
         std::vector<float> data(4);
-        require_error(ddl::errc::invalid_argument, "root is 4; name a rank from 0 to 3", [&] { ddl::broadcast<ddl::direct>(ranks, data, 4); });
-        require_error(ddl::errc::invalid_argument, "root is -1; name a rank from 0 to 3", [&] { ddl::reduce<ddl::direct>(ranks, data, ddl::sum{}, -1); });
+        require_error(ddl::errc::invalid_argument, "root is 4; name a rank from 0 to 3",
+                      [&] { ddl::broadcast<ddl::direct>(ranks, data, 4); });
+        require_error(ddl::errc::invalid_argument, "root is -1; name a rank from 0 to 3",
+                      [&] { ddl::reduce<ddl::direct>(ranks, data, ddl::sum{}, -1); });
     });
 }
 
@@ -53,8 +60,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(no_output_is_written, Place, every_place) {
                 std::vector<int> data = born;
                 std::vector<int> out = born;
                 const auto untouched = [&](const char* call) {
-                    require(data == born && out == born, std::string(call) + ", rank " + std::to_string(ranks.rank()) + ", of which rank " +
-                                                             std::to_string(one) + " differs: written");
+                    require(data == born && out == born, std::string(call) + ", rank " + std::to_string(ranks.rank()) +
+                                                             ", of which rank " + std::to_string(one) +
+                                                             " differs: written");
                 };
                 require_error(ddl::errc::mismatch, "brings", [&] { ddl::allreduce(ranks, data); });
                 require_error(ddl::errc::mismatch, "brings", [&] { ddl::allreduce(ranks, data, out); });
@@ -64,7 +72,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(no_output_is_written, Place, every_place) {
                 for (int root = 0; root < 4; ++root) {
                     require_error(ddl::errc::mismatch, "brings", [&] { ddl::broadcast<ddl::tree>(ranks, data, root); });
                     untouched("broadcast<tree>");
-                    require_error(ddl::errc::mismatch, "brings", [&] { ddl::reduce<ddl::tree>(ranks, data, out, ddl::sum{}, root); });
+                    require_error(ddl::errc::mismatch, "brings",
+                                  [&] { ddl::reduce<ddl::tree>(ranks, data, out, ddl::sum{}, root); });
                     untouched("reduce<tree>");
                 }
             });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oracle.hpp"
-#include "places.hpp"
-
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tuple>
+
+#include "oracle.hpp"
+#include "places.hpp"
 
 namespace {
 using every_place = std::tuple<places::threads, places::messages<1>, places::messages<2>>;

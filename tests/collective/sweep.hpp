@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "places.hpp"
-
 #include <ddl/schedule/schedule.hpp>
 
 #include <string>
 #include <vector>
+
+#include "places.hpp"
 
 /// Numbers of ranks: all small ones, powers of two among them and their neighbours, and one large; less where it is slow.
 template <class Place>

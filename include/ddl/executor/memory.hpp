@@ -162,10 +162,11 @@ private:
             step();
         } catch (...) {
             lets_go.store(1, std::memory_order_release);
-            patience waiting{longest_work};
+            // no longer than any other wait: a peer that is dead or stopped does not let go
+            patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
             for (int peer = 0; peer < size_; ++peer)
                 while (announced(peer).lets_go.load(std::memory_order_acquire) == 0)
-                    if (waiting.pause() && waiting.expired()) throw;  // it is dead
+                    if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
             throw;
         }
     }

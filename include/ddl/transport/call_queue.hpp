@@ -68,7 +68,7 @@ private:
         try {
             next.call();
         } catch (...) { failure = std::current_exception(); }
-        next.done.finish(failure);
+        next.done.finish(std::move(failure));  // whoever waits may be the last to let go of it
     }
 
     void work() {

@@ -68,6 +68,8 @@ concept memory_transport =
                                         const void* data, std::size_t bytes) {
         { ranks.advance() } -> std::same_as<std::uint64_t>;
         ranks.await(peer, step, where);
+        { ranks.lost(peer) } -> std::same_as<bool>;  // its process has ended: it touches nothing any more
+        { ranks.limit() };                           // the timeout of a wait
         { ranks.slot(peer) } -> std::same_as<std::byte*>;
         { ranks.slot_bytes() } -> std::same_as<std::size_t>;
         { ranks.window(peer) } -> std::same_as<std::byte*>;

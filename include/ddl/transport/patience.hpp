@@ -27,7 +27,8 @@ inline timeout timeout_from_environment() {
     char* end = nullptr;
     const double seconds = std::strtod(words, &end);
     if (*end != '\0' || !(seconds > 0))
-        throw error(errc::invalid_argument, "timeout", -1, -1, "DDL_TIMEOUT is \"%.40s\"; it takes seconds, above 0", words);
+        throw error(errc::invalid_argument, "timeout", -1, -1, "DDL_TIMEOUT is \"%.40s\"; it takes seconds, above 0",
+                    words);
     return timeout{seconds};
 }
 

@@ -72,15 +72,15 @@ public:
         {
             std::lock_guard lock{state_->mutex};
             state_->done = true;
-            state_->failure = failure;
             then = std::move(state_->then);
+            state_->failure = then ? failure : std::move(failure);
             if (state_->event >= 0) {
                 const eventfd_t one = 1;
                 (void)::eventfd_write(state_->event, one);
             }
         }
         state_->changed.notify_all();
-        if (then) then(failure);
+        if (then) then(std::move(failure));
     }
 
 private:

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/allreduce.hpp>
+#include <ddl/schedule/multi_ring.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tuple>
+
+#include "../collective/oracle.hpp"
+#include "../collective/sweep.hpp"
+#include "own_schedules.hpp"
+
+namespace {
+
+using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
+constexpr std::size_t segment = ddl::message_run<ddl::recording>::segment_bytes / sizeof(int);
+
+template <class Schedule, class Ranks>
+void sums(Ranks& ranks, std::size_t count) {
+    auto data = small_values<int>(ranks.rank(), count);
+    ddl::allreduce<Schedule>(ranks, data);
+    const auto expected = sums_of_small_values(ranks.size(), count);
+    require_values(
+        data, [&](std::size_t i) { return expected[i]; }, labelled<Schedule>("allreduce", ranks, count));
+}
+
+/// An element longer than a segment.
+struct vast {
+    int values[70'000];
+};
+static_assert(sizeof(vast) > ddl::message_run<ddl::recording>::segment_bytes);
+struct add_vast {
+    static constexpr bool commutative = true;
+    vast operator()(const vast& a, const vast& b) const {
+        vast all = a;
+        for (std::size_t k = 0; k < std::size(all.values); ++k) all.values[k] += b.values[k];
+        return all;
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(schedules_of_a_users_own_run_as_they_are_written, Place, every_place) {
+    for (const int size : {1, 2, 4})
+        Place::run(size, [](auto& ranks) {
+            for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1001}, std::size_t{9001}})
+                schedules<own::array_ring, own::chain, own::gossip>::each(
+                    [&]<class Schedule>() { sums<Schedule>(ranks, count); });
+        });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(long_chunks_are_cut_into_segments, Place, every_place) {
+    constexpr int segments = under_thread_sanitizer ? 3 : 6;  // more than there are slots for
+    Place::run(2, [](auto& ranks) {
+        sums<ddl::tree>(ranks, segments * segment + 1);
+        sums<ddl::recursive_doubling>(ranks, segments * segment);
+        sums<own::chain>(ranks, segments * segment + 17);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(an_element_longer_than_a_segment_is_a_segment) {
+    places::messages<1>::run(2, [](auto& ranks) {
+        const auto data = std::make_unique<vast[]>(2);
+        for (std::size_t i = 0; i < 2; ++i)
+            for (int& each : data[i].values) each = ranks.rank() + static_cast<int>(i);
+        ddl::allreduce_plan<add_vast, vast, ddl::tree, ddl::recording>{ranks, data.get(), data.get(), 2}();
+        for (std::size_t i = 0; i < 2; ++i)
+            for (const int each : data[i].values) require(each == 1 + 2 * static_cast<int>(i), "another sum");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_sends_what_its_program_says) {
+    ddl::recording::run(3, [](auto& ranks) {
+        std::vector<int> data(3 * 1000);
+        ranks.clear_log();
+        ddl::allreduce<ddl::ring, ddl::unchecked>(ranks, data);
+        std::vector<ddl::recording::event> sends;
+        for (const auto& one : ranks.log())
+            if (one.kind == ddl::recording::direction::send) sends.push_back(one);
+        require(sends.size() == 4, "two steps each way");
+        for (const auto& one : sends)
+            require(one.peer == (ranks.rank() + 1) % 3 && one.bytes == 1000 * sizeof(int),
+                    "a third to the right each time");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {
+    // no message is put by: programs that rely on it would hang
+    ddl::recording::run(4,
+                        [](auto& ranks) {
+                            schedules<ddl::ring, ddl::direct, ddl::recursive_halving, ddl::recursive_doubling,
+                                      ddl::tree, ddl::multi_ring<2>, own::gossip>::each([&]<class Schedule>() {
+                                sums<Schedule>(ranks, 10);
+                                sums<Schedule>(ranks, 5000);
+                            });
+                        },
+                        {.eager_limit = 0, .limit = patient});
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/schedule/proof.hpp>
+#include <ddl/schedule/schedule.hpp>
+
+#include <array>
+
+/// Schedules as a user may write them.
+namespace own {
+
+/// A ring, with its transfers in an array.
+struct array_ring {
+    static constexpr int chunks(int size) noexcept { return size; }
+    static constexpr int rounds(int size) noexcept { return 2 * (size - 1); }
+    static constexpr std::array<ddl::transfer, 2> round(int rank, int size, int k) noexcept {
+        const int outgoing = ddl::wrap(rank - 1 - k, size);
+        const auto arrival = k < size - 1 ? ddl::action::receive_reduce : ddl::action::receive;
+        return {{{ddl::action::send, (rank + 1) % size, outgoing},
+                 {arrival, ddl::wrap(rank - 1, size), ddl::wrap(outgoing - 1, size)}}};
+    }
+};
+static_assert(ddl::schedule<array_ring> && ddl::proves_allreduce<array_ring>(5));
+
+/// A chain in which results and operands travel together: chunk 0 is combined upwards, and while its result comes down,
+/// chunk 1 is combined downwards beside it; then that one's result goes up.
+struct chain {
+    static constexpr int chunks(int) noexcept { return 2; }
+    static constexpr int rounds(int size) noexcept { return 3 * (size - 1); }
+    static constexpr ddl::transfer_list<4> round(int rank, int size, int k) noexcept {
+        using enum ddl::action;
+        const int leg = size > 1 ? k / (size - 1) : 0;
+        const int step = size > 1 ? k % (size - 1) : 0;
+        const int giver = leg == 1 ? size - 1 - step : step;
+        const int taker = leg == 1 ? giver - 1 : giver + 1;
+        ddl::transfer_list<4> transfers;
+        if (rank == giver) {
+            if (leg != 2) transfers.push({send, taker, 0});
+            if (leg != 0) transfers.push({send, taker, 1});
+        } else if (rank == taker) {
+            if (leg != 2) transfers.push({leg == 0 ? receive_reduce : receive, giver, 0});
+            if (leg != 0) transfers.push({leg == 1 ? receive_reduce : receive, giver, 1});
+        }
+        return transfers;
+    }
+};
+static_assert(ddl::schedule<chain> && ddl::proves_allreduce<chain>(1) && ddl::proves_allreduce<chain>(5));
+
+/// Everybody sends everything to everybody, and combines it at once: what a rank sends is also what it combines into.
+struct gossip {
+    static constexpr int chunks(int) noexcept { return 1; }
+    static constexpr int rounds(int size) noexcept { return size > 1 ? 1 : 0; }
+    struct all {
+        int rank;
+        int ranks;
+        constexpr int size() const noexcept { return 2 * (ranks - 1); }
+        /// From the neighbours outwards on each side, so that what is combined lies side by side.
+        constexpr ddl::transfer operator[](int index) const noexcept {
+            const int nth = index / 2;
+            const int peer = nth < rank ? rank - 1 - nth : nth + 1;
+            return {index % 2 == 0 ? ddl::action::send : ddl::action::receive_reduce, peer, 0};
+        }
+    };
+    static constexpr all round(int rank, int size, int) noexcept { return {rank, size}; }
+};
+static_assert(ddl::schedule<gossip> && ddl::proves_allreduce<gossip>(5) && ddl::proves_rank_order<gossip>(5));
+
+}  // namespace own

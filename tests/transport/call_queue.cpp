@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/transport/call_queue.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using ddl::call_queue;
+
+BOOST_AUTO_TEST_CASE(calls_are_carried_out_in_their_order_by_one_thread) {
+    call_queue queue;
+    std::vector<int> order;  // without a lock, for a thread sanitizer to see
+    std::vector<std::thread::id> threads;
+    for (int i = 0; i < 100; ++i)
+        queue.push([&, i] {
+            order.push_back(i);
+            threads.push_back(std::this_thread::get_id());
+        });
+    queue.drain();
+    for (int i = 0; i < 100; ++i) BOOST_TEST(order[static_cast<std::size_t>(i)] == i);
+    BOOST_TEST((threads.front() == threads.back() && threads.front() != std::this_thread::get_id()));
+}
+
+BOOST_AUTO_TEST_CASE(an_exception_belongs_to_its_request_alone) {
+    call_queue queue;
+    const auto bad = queue.push([] { throw std::domain_error("no"); });
+    const auto good = queue.push([] {});
+    queue.drain();
+    BOOST_TEST(good.test());
+    BOOST_CHECK_THROW(bad.wait(), std::domain_error);
+}
+
+BOOST_AUTO_TEST_CASE(a_drained_queue_takes_more) {
+    call_queue queue;
+    int calls = 0;
+    queue.drain();  // of nothing
+    for (int i = 0; i < 3; ++i) {
+        queue.push([&] { ++calls; });
+        queue.drain();
+        BOOST_TEST(calls == i + 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_drains_its_own_queue_does_not_wait_for_itself) {
+    call_queue queue;
+    bool done = false;
+    queue.push([&] {
+        queue.drain();
+        done = true;
+    });
+    queue.drain();
+    BOOST_TEST(done);
+}
+
+BOOST_AUTO_TEST_CASE(a_call_may_drain_another_queue) {
+    call_queue inner;
+    call_queue outer;
+    int calls = 0;
+    outer.push([&] {
+        inner.push([&] { ++calls; });
+        inner.drain();
+        ++calls;
+    });
+    outer.drain();
+    BOOST_TEST(calls == 2);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_left_is_carried_out_before_the_queue_goes) {
+    int calls = 0;
+    ddl::request last;
+    {
+        call_queue queue;
+        for (int i = 0; i < 50; ++i) last = queue.push([&] { ++calls; });
+    }
+    BOOST_TEST(calls == 50);
+    BOOST_TEST(last.test(), "its requests stay");
+}
+
+BOOST_AUTO_TEST_CASE(without_a_thread_calls_are_carried_out_at_once) {
+    call_queue queue{false};
+    std::optional<std::thread::id> who;
+    const auto done = queue.push([&] { who = std::this_thread::get_id(); });
+    BOOST_TEST((who == std::this_thread::get_id()));
+    BOOST_TEST(done.test());
+    const auto failed = queue.push([] { throw std::domain_error("no"); });
+    BOOST_CHECK_THROW(failed.wait(), std::domain_error);
+    queue.drain();
+}
+
+BOOST_AUTO_TEST_CASE(what_a_call_holds_is_let_go_of_when_it_is_done) {
+    call_queue queue;
+    auto held = std::make_shared<int>();
+    const auto done = queue.push([held] {});
+    queue.drain();
+    BOOST_TEST(held.use_count() == 1);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/transport/patience.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "../collective/require.hpp"
+
+using ddl::patience;
+using ddl::timeout;
+using namespace std::chrono_literals;
+
+static_assert(timeout{}.seconds == 600, "ten minutes, if nobody says otherwise");
+static_assert(timeout{2.5}.seconds == 2.5 && timeout{1500ms}.seconds == 1.5 && timeout{2min}.seconds == 120);
+
+BOOST_AUTO_TEST_CASE(a_wait_ends_after_its_limit_and_not_before) {
+    const double start = ddl::now();
+    patience waiting{timeout{50ms}};
+    while (!(waiting.pause() && waiting.expired())) {}
+    BOOST_TEST(ddl::now() - start >= 0.05);
+    BOOST_TEST(ddl::now() - start < 20.0);
+    BOOST_TEST(waiting.limit() == 0.05);
+}
+
+BOOST_AUTO_TEST_CASE(time_counts_from_the_first_question) {
+    patience waiting{timeout{600.0}};
+    BOOST_TEST(!waiting.expired());
+}
+
+BOOST_AUTO_TEST_CASE(it_seldom_asks_to_look_around) {
+    patience waiting{timeout{600.0}};
+    int asked = 0;
+    for (int i = 0; i < 2000; ++i) asked += waiting.pause() ? 1 : 0;
+    BOOST_TEST(asked > 0);
+    BOOST_TEST(asked < 100, "looking around costs more than a turn");
+}
+
+BOOST_AUTO_TEST_CASE(the_clock_goes_forward) {
+    const double first = ddl::now();
+    BOOST_TEST(ddl::now() >= first);
+}
+
+BOOST_AUTO_TEST_CASE(the_environment_may_set_the_limit) {
+    ::unsetenv("DDL_TIMEOUT");
+    BOOST_TEST(ddl::timeout_from_environment().seconds == 600);
+    ::setenv("DDL_TIMEOUT", "2.5", 1);
+    BOOST_TEST(ddl::timeout_from_environment().seconds == 2.5);
+    ::setenv("DDL_TIMEOUT", "", 1);
+    BOOST_TEST(ddl::timeout_from_environment().seconds == 600, "an empty one is none");
+    for (const char* const wrong : {"soon", "3x", "0", "-1"}) {
+        ::setenv("DDL_TIMEOUT", wrong, 1);
+        const auto failure = error_of([] { ddl::timeout_from_environment(); });
+        BOOST_TEST((failure.code() == ddl::errc::invalid_argument));
+        BOOST_TEST(std::string(failure.what()).find(wrong) != std::string::npos, failure.what());
+    }
+    ::unsetenv("DDL_TIMEOUT");
+}

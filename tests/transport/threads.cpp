@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+
+#include "../collective/places.hpp"
+#include "../collective/require.hpp"
+
+namespace data = boost::unit_test::data;
+using ddl::threads;
+
+static_assert(ddl::memory_transport<threads> && !ddl::message_transport<threads>);
+static_assert(std::is_move_constructible_v<threads> && !std::is_copy_constructible_v<threads>);
+
+namespace {
+const ddl::call_site here{"test", 3};
+}
+
+BOOST_DATA_TEST_CASE(every_rank_runs_once_and_knows_its_place, data::make({1, 2, 5, 16}), ranks) {
+    std::vector<int> seen(static_cast<std::size_t>(ranks));
+    threads::run(ranks, [&](threads& team) { seen[static_cast<std::size_t>(team.rank())] += team.size(); });
+    BOOST_TEST(seen == std::vector<int>(static_cast<std::size_t>(ranks), ranks), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_team_has_one_rank_or_more) {
+    const auto failure = error_of([] { threads::run(0, [](threads&) {}); });
+    BOOST_TEST(failure.what() == "threads::run: 0 ranks; ask for one or more");
+    BOOST_TEST((failure.code() == ddl::errc::invalid_argument));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_written_before_advance_is_seen_after_await) {
+    threads::run(2, [](threads& team) {
+        for (int i = 1; i <= 200; ++i) {
+            team.begin(here);
+            if (team.rank() == 0) std::memcpy(team.window(0), &i, sizeof i);
+            const auto written = team.advance();
+            team.await(0, written, here);
+            int seen = 0;
+            std::memcpy(&seen, team.window(0), sizeof seen);
+            require(seen == i, "something older was seen");
+            const auto read = team.advance();
+            team.await(1, read, here);
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(counters_grow_by_one) {
+    threads::run(1, [](threads& team) {
+        const auto first = team.advance();
+        require(team.advance() == first + 1, "it grew by something else");
+        team.await(0, first, here);  // long past
+    });
+}
+
+BOOST_AUTO_TEST_CASE(slots_change_from_call_to_call_and_are_every_ranks_own) {
+    threads::run(2, [](threads& team) {
+        team.begin(here);
+        std::byte* const first = team.slot(team.rank());
+        require(first != team.slot(1 - team.rank()), "two ranks have one slot");
+        team.begin(here);
+        require(first != team.slot(team.rank()), "a late reader would see the next call");
+        team.begin(here);
+        require(first == team.slot(team.rank()), "there are two");
+        require(reinterpret_cast<std::uintptr_t>(first) % 64 == 0, "slots are not aligned");
+        require(reinterpret_cast<std::uintptr_t>(team.window(1)) % 4096 == 0, "windows are not aligned");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(any_memory_can_be_mapped) {
+    threads::run(1, [](threads& team) {
+        int value = 7;
+        const auto address = team.address_of(&value, sizeof value);
+        require(address != 0, "it cannot");
+        require(team.mapped(0, address, sizeof value) == reinterpret_cast<std::byte*>(&value), "it is elsewhere");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(scratch_stays_until_more_is_asked_for) {
+    threads::run(1, [](threads& team) {
+        std::byte* const small = team.scratch(100, ddl::scratch_for::fusion);
+        std::memset(small, 1, 100);
+        require(team.scratch(50, ddl::scratch_for::fusion) == small, "less was asked for, and it went");
+        std::byte* const other = team.scratch(100, ddl::scratch_for::arrivals);
+        require(other != small, "two uses share their memory");
+        std::memset(team.scratch(1 << 20, ddl::scratch_for::fusion), 2, 1 << 20);
+        require(team.scratch(100, ddl::scratch_for::arrivals) == other, "another use took it away");
+        require(reinterpret_cast<std::uintptr_t>(other) % 64 == 0, "it is not aligned");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(every_rank_learns_every_value_in_rank_order) {
+    threads::run(5, [](threads& team) {
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            const auto all = team.exchange(10 * i + static_cast<std::uint64_t>(team.rank()), here);
+            for (std::uint64_t peer = 0; peer < 5; ++peer) require(all[peer] == 10 * i + peer, "another value");
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(the_first_exception_is_thrown_by_run_and_wakes_the_others) {
+    std::atomic<int> woken{0};
+    const auto run = [&] {
+        threads::run(
+            3,
+            [&](threads& team) {
+                if (team.rank() == 2) throw std::domain_error("rank 2 has enough");
+                require_error(ddl::errc::peer_lost, "a thread of the team left with an exception",
+                              [&] { team.await(2, 1, here); });
+                ++woken;
+            },
+            patient);
+    };
+    BOOST_CHECK_EXCEPTION(run(), std::domain_error,
+                          [](const auto& e) { return std::strcmp(e.what(), "rank 2 has enough") == 0; });
+    BOOST_TEST(woken == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_ends_at_its_limit_and_names_whom_it_was_for) {
+    threads::run(2, [](threads& team) {
+        if (team.rank() == 1) return;
+        team.set_timeout(ddl::timeout{0.1});
+        require(team.limit().seconds == 0.1, "the limit is another");
+        const ddl::error failure = error_of([&] { team.await(1, 1, here); });
+        require(failure.code() == ddl::errc::timeout, failure.what());
+        require(std::strcmp(failure.what(),
+                            "test, rank 0, round 3: rank 1 did not arrive within 0.1 s; see what holds it up, or set "
+                            "a longer timeout") == 0,
+                failure.what());
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_is_told_once_and_remembered) {
+    threads::run(2, [](threads& team) {
+        if (team.rank() == 0) {
+            team.fail(ddl::errc::system, "the first words");
+            team.fail(ddl::errc::timeout, "later ones");
+            team.advance();
+        } else {
+            team.await(0, 1, here);
+            require_error(ddl::errc::system, "a peer gave up [the first words]", [&] { team.begin(here); });
+        }
+        require_error(ddl::errc::broken, "the first words", [&] { team.begin(here); });
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_team_that_has_moved_is_the_same_team) {
+    threads::run(2, [](threads& team) {
+        team.exchange(1, here);
+        threads moved{std::move(team)};
+        const auto all = moved.exchange(static_cast<std::uint64_t>(moved.rank()), here);
+        require(all == std::vector<std::uint64_t>{0, 1}, "it lost count");
+    });
+}
