@@ -189,12 +189,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(invalid_arguments_are_refused_at_once, Place, ever
     Place::run(2, [](auto& ranks) {
         const auto in = ones(4);
         std::vector<int> out(ranks.rank() == 0 ? 3 : 4);
-        if (ranks.rank() == 0)
+        if (ranks.rank() == 0) {
             require_error(ddl::errc::invalid_argument, "out holds 3 elements",
                           [&] { ddl::allreduce_async(ranks, in, out); });
-        else
-            require_error(ddl::errc::mismatch, "rank 0 has called with invalid arguments",
-                          [&] { ddl::allreduce_async(ranks, in, out).wait(); });
+        } else {
+            const auto under_way = ddl::allreduce_async(ranks, in, out);
+            require_error(ddl::errc::mismatch, "rank 0 has called with invalid arguments", [&] { under_way.wait(); });
+        }
         ddl::barrier(ranks);
     });
 }
