@@ -77,9 +77,9 @@ public:
 
     message_run(Transport& wire, const call_site& where) noexcept : wire_{wire}, where_{where} {}
 
-    /// Bytes that `run` needs for arrivals on `rank`.
-    template <program Program, class Place>
-    static std::size_t arrival_bytes(const Program& program, int rank, Place place, std::size_t unit) {
+    /// Bytes that `run` needs for arrivals on `rank`; `bytes_of_operand(t)` is how long a transfer that is combined is.
+    template <program Program, class Bytes>
+    static std::size_t arrival_bytes(const Program& program, int rank, Bytes bytes_of_operand, std::size_t unit) {
         std::size_t most = 0;
         std::size_t longest = 0;
         for (int round = 0; round < program.rounds(); ++round) {
@@ -87,7 +87,7 @@ public:
             for (int i = 0, width = program.width(rank, round); i < width; ++i) {
                 const transfer t = program.at(rank, round, i);
                 if (t.what != action::receive_reduce) continue;
-                const std::size_t bytes = place(t).bytes;
+                const std::size_t bytes = bytes_of_operand(t);
                 sum += bytes;
                 longest = bytes > longest ? bytes : longest;
             }

@@ -103,7 +103,7 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
     message_call<unchecked, Node> here{node, {}};
     here.compare();
     const group_view<half> program{{down}, node.size(), first, 1};
-    const auto place = even_chunks(shares.cut);
+    const auto place = even_chunks{shares.cut};
     here.template reserve<Accumulator>(program, 0, place);
     here.run(program, data, place, combine_bytes<Accumulator>(op));
     here.end();

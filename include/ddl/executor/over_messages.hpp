@@ -61,7 +61,10 @@ public:
     template <class Accumulator, program Program, class Place>
     Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
         const std::size_t work = (elements * sizeof(Accumulator) + 63) / 64 * 64;
-        const auto measure = [&](const transfer& t) { return place(static_cast<Accumulator*>(nullptr), t); };
+        const auto measure = [&](const transfer& t) {
+            if constexpr (requires { place.length(t); }) return place.length(t) * sizeof(Accumulator);
+            else return std::size_t{0};  // nothing is combined
+        };
         std::byte* const all = wire_.scratch(
             work + message_run<Transport>::arrival_bytes(program, wire_.rank(), measure, sizeof(Accumulator)));
         arrivals_ = all + work;
@@ -89,19 +92,27 @@ private:
 inline constexpr auto no_combine = [](kernel::side, const std::byte*, std::byte*, std::size_t) {};
 
 /// `place` for chunks that cut a vector evenly.
-inline auto even_chunks(partition cut) noexcept {
-    return [cut](auto* work, const transfer& t) {
-        return bytes_of(work + cut.first(t.chunk), cut.first(t.chunk + t.count) - cut.first(t.chunk));
-    };
-}
+struct even_chunks {
+    partition cut;
+    std::size_t length(const transfer& t) const noexcept { return cut.first(t.chunk + t.count) - cut.first(t.chunk); }
+    template <class Element>
+    byte_range operator()(Element* work, const transfer& t) const noexcept {
+        return bytes_of(work + cut.first(t.chunk), length(t));
+    }
+};
 
 /// `place` for chunks that are packed in the order of their program.
-inline auto packed_chunks(const block_layout& layout) noexcept {
-    return [&layout](auto* work, const transfer& t) {
+struct packed_chunks {
+    const block_layout& layout;
+    std::size_t length(const transfer& t) const noexcept {
         const int last = t.chunk + t.count - 1;
-        return bytes_of(work + layout.place(t.chunk), layout.place(last) + layout.length(last) - layout.place(t.chunk));
-    };
-}
+        return layout.place(last) + layout.length(last) - layout.place(t.chunk);
+    }
+    template <class Element>
+    byte_range operator()(Element* work, const transfer& t) const noexcept {
+        return bytes_of(work + layout.place(t.chunk), length(t));
+    }
+};
 
 /// `place` for a rank that holds its own block alone, unless it `passes_on` those of others.
 template <class Place, class Element>
@@ -124,7 +135,7 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
                std::size_t count, const Op& op, int size, bool takes) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr bool in_place = std::same_as<accumulator, Element>;
-    const auto place = even_chunks({count, program.chunks()});
+    const auto place = even_chunks{{count, program.chunks()}};
     const bool works_in_out = in_place && takes;
     accumulator* work = here.template reserve<accumulator>(program, works_in_out ? 0 : count, place);
     if constexpr (in_place)
@@ -183,7 +194,7 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
         here.compare();
         const auto program = reduce_scatter_program<Chosen>(wire.size());
         const block_layout layout{program, count};
-        const auto place = packed_chunks(layout);
+        const auto place = packed_chunks{layout};
         accumulator* const work = here.template reserve<accumulator>(program, count, place);
         for (int c = 0; c < layout.chunks(); ++c)
             kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
@@ -206,7 +217,7 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
         const auto program = all_gather_program<Chosen>(wire.size());
         constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
         const block_layout layout{program, count};
-        const auto place = packed_chunks(layout);
+        const auto place = packed_chunks{layout};
         Element* work = here.template reserve<Element>(program, in_order ? 0 : count, place);
         if (in_order) work = out;
         const std::size_t own = partition{count, wire.size()}.first(wire.rank());
@@ -237,7 +248,7 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
         }
         here.compare();
         const auto program = broadcast_program<Chosen>(wire.size(), root);
-        const auto place = even_chunks({count, program.chunks()});
+        const auto place = even_chunks{{count, program.chunks()}};
         here.template reserve<Element>(program, 0, place);
         here.run(program, data, place, no_combine);
         here.end();
@@ -253,7 +264,7 @@ void gather_over(Transport& wire, const Element* in, Element* out, std::size_t c
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         here.compare();
         const auto program = Chosen::gather(wire.size(), root);
-        const auto place = even_chunks(blocks);
+        const auto place = even_chunks{blocks};
         // only the root, and ranks that pass on what is not theirs, hold more than their own block
         const bool passes_on = rank == root || touches_others(program, rank);
         Element* work = here.template reserve<Element>(program, rank != root && passes_on ? count : 0, place);
@@ -273,7 +284,7 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         here.compare();
         const auto program = Chosen::scatter(wire.size(), root);
-        const auto place = even_chunks(blocks);
+        const auto place = even_chunks{blocks};
         const bool passes_on = rank == root || touches_others(program, rank);
         Element* work = here.template reserve<Element>(program, rank != root && passes_on ? count : 0, place);
         if (rank == root) work = const_cast<Element*>(in);  // the root only sends
