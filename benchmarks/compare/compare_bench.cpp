@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of a comparison: takes the samples, and leaves them as they are. The driver beside this file starts the ranks and
+// judges. Words: --out FILE, and the options of `options.hpp`.
+#include <ddl/transport/shared_memory.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <sched.h>
+
+#include "floor.hpp"
+#include "harness.hpp"
+#include "options.hpp"
+#include "ours.hpp"
+#include "peer.hpp"
+#include "sample_file.hpp"
+
+namespace compare {
+namespace {
+
+/// One core a rank, whoever started it: the same for all contenders.
+void bind_to_core(int rank) {
+    const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(static_cast<std::size_t>(rank % cores), &own);
+    if (::sched_setaffinity(0, sizeof own, &own) != 0) throw std::runtime_error("cannot bind a rank to its core");
+}
+
+meeting meeting_of(ddl::shared_memory& ranks) {
+    return {ranks.rank(), ranks.size(), [&ranks] { ddl::barrier(ranks); },
+            [&ranks](double* values, std::size_t count) {
+                ddl::allreduce(ranks, std::span{values, count}, ddl::maximum{});
+            }};
+}
+
+std::vector<contender> contenders_of(const options& asked, ddl::shared_memory& node, const peer& theirs) {
+    std::vector<contender> all;
+    if (asked.against_peer) all = theirs.contenders();
+    if (asked.transport == "shared_memory") {
+        all.push_back(ours_private(node, "ddl"));
+        all.push_back(ours_mapped(node, "ddl"));
+    } else {
+        for (contender& each : ours_over_mpi(asked.transport)) all.push_back(std::move(each));
+    }
+    return all;
+}
+
+void compare_cells(const options& asked, const peer& theirs) {
+    ddl::shared_memory node;
+    ddl::shared_memory apart = node.split(0, node.rank());
+    const meeting ranks = meeting_of(apart);
+    const std::vector<contender> contenders = contenders_of(asked, node, theirs);
+    std::vector<contender> with_floor = contenders;
+    with_floor.push_back(bandwidth_floor());
+    sample_file file{ranks.rank == 0 ? asked.out : "", theirs.version(), ranks.size};
+    for (const cell& each : asked.cells) {
+        const bool long_enough = each.count * sizeof(element) >= asked.floor_bytes;
+        turns taken{ranks, each, long_enough ? with_floor : contenders};
+        const std::vector<samples> found = taken.run(asked.allowed);
+        file.add(each, taken.calls_a_sample(), found);
+    }
+}
+
+}  // namespace
+}  // namespace compare
+
+int main(int count, char** words) {
+    using namespace compare;
+    try {
+        bind_to_core(ddl::launcher::from_environment().rank);
+    } catch (const std::exception& failure) {
+        std::fprintf(stderr, "compare_bench: %s\n", failure.what());
+        return 2;
+    }
+    peer theirs{count, words};
+    try {
+        compare_cells(parse({words + 1, words + count}), theirs);
+    } catch (const std::exception& failure) {
+        std::fprintf(stderr, "compare_bench: %s\n", failure.what());
+        theirs.give_up();
+    }
+    return 0;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <charconv>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness.hpp"
+
+namespace compare {
+
+/// What the driver asks of this program. Cells are words: `collective:count:offset:in` or `...:out`.
+struct options {
+    std::string out;
+    std::string transport = "shared_memory";
+    bool against_peer = true;
+    std::size_t floor_bytes = std::size_t{1} << 20;
+    budget allowed;
+    std::vector<cell> cells;
+};
+
+inline double number_in(const std::string& words) {
+    double value = 0;
+    const auto [rest, failed] = std::from_chars(words.data(), words.data() + words.size(), value);
+    if (failed != std::errc{} || rest != words.data() + words.size() || value < 0)
+        throw std::invalid_argument("'" + words + "' is no number; the driver writes these words");
+    return value;
+}
+
+inline cell cell_in(const std::string& words) {
+    std::vector<std::string> fields{""};
+    for (const char each : words)
+        if (each == ':') fields.emplace_back();
+        else fields.back() += each;
+    if (fields.size() != 4) throw std::invalid_argument("'" + words + "' is no cell; write allreduce:1024:0:in");
+    return {fields[0], static_cast<std::size_t>(number_in(fields[1])), static_cast<std::size_t>(number_in(fields[2])),
+            fields[3] == "in"};
+}
+
+inline options parse(const std::vector<std::string>& words) {
+    options asked;
+    for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+        const std::string& name = words[i];
+        const std::string& value = words[i + 1];
+        if (name == "--out") asked.out = value;
+        else if (name == "--transport") asked.transport = value;
+        else if (name == "--peer") asked.against_peer = value == "yes";
+        else if (name == "--floor-bytes") asked.floor_bytes = static_cast<std::size_t>(number_in(value));
+        else if (name == "--seconds") asked.allowed.seconds = number_in(value);
+        else if (name == "--least") asked.allowed.least = static_cast<int>(number_in(value));
+        else if (name == "--most") asked.allowed.most = static_cast<int>(number_in(value));
+        else if (name == "--cell") asked.cells.push_back(cell_in(value));
+        else throw std::invalid_argument("there is no option '" + name + "'");
+    }
+    if (words.size() % 2 != 0) throw std::invalid_argument("'" + words.back() + "' needs a value");
+    return asked;
+}
+
+}  // namespace compare
