@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ddlrun`, from the command line to the status of the program."""
+
+import os
+import shlex
+import shutil
+import sys
+import traceback
+
+from . import environment, hardware, hardware_checks, hosts, mpi, options, placement, processes
+from .messages import CHECKS_SKIPPED, COMMAND_LINE, MANY_HOSTS, PROGRAM, UNEXPECTED, Log, Problem
+from .version import __version__
+
+MOST_CHECKED = 10  # hosts; asking more takes long
+
+
+def main(words=None):
+    """Runs the command line `words`, or that of this process; returns the status to exit with."""
+    log = Log()
+    try:
+        return _run(options.parse(sys.argv[1:] if words is None else words), log)
+    except Problem as problem:
+        log.error(problem.number, str(problem))
+    except Exception:  # pylint: disable=broad-except  # whatever it is, it is told in our own format
+        log.error(UNEXPECTED, "unexpected error\n" + traceback.format_exc().rstrip())
+    finally:
+        log.close()
+    return 1
+
+
+def _run(settings, log):
+    if settings.help:
+        print(options.usage())
+        return 0
+    if settings.version:
+        print(f"ddlrun {__version__}")
+        return 0
+    log.write("ddlrun " + shlex.join(sys.argv[1:]))
+    own_file = placement.of_file(settings.rank_file, settings) if settings.rank_file else None
+    names = own_file.hosts if own_file else hosts.of_run(settings)
+    shape = None if own_file else placement.shape_of(len(names), settings.nodes, settings.racks, settings.aisles)
+    if not settings.dry_run:
+        hosts.check_known(names)
+    local = _starts_itself(settings, names)
+    launcher = None if local else _launcher(settings)
+    here = hardware.found()
+    if not (local or own_file or settings.dry_run):
+        here = _checked(settings, names, here, launcher, log)
+    accelerators = settings.accelerators or len(here["gpus"]) or sum(here["cores"])
+    placed = own_file or placement.by_host(names, accelerators, here["cores"], shape)
+    _say(settings, log, f"hosts {', '.join(names)}; on each cores {here['cores']}, GPUs {here['gpus'] or 'none'}; "
+                        f"{placed.size} ranks, {placed.host_list}")
+    return _local(settings, placed, log) if local else _by_mpi(settings, placed, launcher, log)
+
+
+def _starts_itself(settings, names):
+    """Ranks of this host alone need no MPI, unless the command line speaks of it."""
+    if settings.launcher == "local":
+        if len(names) > 1 or not hosts.is_this_host(names[0]):
+            raise Problem(COMMAND_LINE, f"--launcher local starts ranks on this host only, not on {', '.join(names)}")
+        return True
+    if settings.launcher != "auto" or settings.mpi_arguments or settings.tcp or settings.rank_file or len(names) > 1:
+        return False
+    return settings.dry_run and names[0] in ("localhost",) or hosts.is_this_host(names[0])
+
+
+def _launcher(settings):
+    if settings.dry_run:  # a line can be shown for an MPI that is not here
+        kind = "openmpi" if settings.launcher == "auto" else settings.launcher
+        return mpi.find(settings.launcher) or mpi.Launcher(kind, "srun" if kind == "srun" else "mpirun")
+    return mpi.required(settings.launcher)
+
+
+def _checked(settings, names, here, launcher, log):
+    """The hardware of the first host, if all have the same, or what this host has if nobody asks them."""
+    if len(names) > MOST_CHECKED and settings.checks:
+        log.warn(MANY_HOSTS, f"{len(names)} hosts: above {MOST_CHECKED} the checks are skipped, to start sooner")
+    if not settings.checks or len(names) > MOST_CHECKED:
+        log.warn(CHECKS_SKIPPED, "SKIPCHECKS: the hardware of other hosts was not looked at; it is taken to be that of "
+                                 "this one")
+        return here
+    shell = hardware_checks.remote_shell(settings)
+    if launcher.kind == "srun":
+        shell = f"{shlex.quote(launcher.path)} --nodes=1 --ntasks=1 --nodelist"
+    return hardware_checks.check(names, here, hosts.is_this_host, shell, log)
+
+
+def _local(settings, placed, log):
+    environments = environment.of_local_ranks(settings, placed)
+    shown = [f"+ env {_differences(ranks)} {shlex.join(settings.program)}" for ranks in environments]
+    if settings.dry_run:
+        print("\n".join(shown))
+        return 0
+    for line in shown:
+        _say(settings, log, line)
+    program = settings.program[0]
+    if shutil.which(program) is None:
+        raise Problem(PROGRAM, f"no program '{program}' that can be run; give its path, or make it executable")
+    return processes.run([processes.Child(settings.program, ranks, f"rank {rank}",
+                                          f"[{rank}] " if settings.tag_output else "")
+                          for rank, ranks in enumerate(environments)], log)
+
+
+def _differences(variables):
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items() if os.environ.get(name) != value)
+
+
+def _by_mpi(settings, placed, launcher, log):
+    command = mpi.command(launcher, settings, placed, log.folder, settings.program)
+    for path, text in command.files.items():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        log.write(f"{path}:\n{text.rstrip()}")
+    line = f"+ {command}"
+    log.write(line)
+    if settings.dry_run:
+        log.keep()  # the line can then be run as it stands
+        print(line)
+        return 0
+    print(line, file=sys.stderr, flush=True)
+    return processes.run([processes.Child(command.words, {**os.environ, **command.environment}, "mpirun")], log)
+
+
+def _say(settings, log, line):
+    log.write(line)
+    if settings.verbose:
+        print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests of the Python side share: the packages of this tree, a limit on time, and programs in processes."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / "include" / "ddl" / "shim" / "python"
+LIMIT = 90  # seconds a test may take
+
+sys.path.insert(0, str(PACKAGES))
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs():
+    def give_up(_number, _frame):
+        raise TimeoutError(f"the test was not done after {LIMIT} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LIMIT)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of a program: these packages, no launcher around us, temporary files of its own."""
+    variables = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("OMPI_COMM_WORLD", "PMI", "SLURM_", "LSB_", "DDL_HOST", "DDL_JOB", "MASTER_"))}
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "DDL_OPTIONS", "DDL_TRANSPORT"):
+        variables.pop(name, None)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    variables.update(PYTHONPATH=str(PACKAGES), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
+                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    return variables
+
+
+@pytest.fixture
+def ddlrun(environment, tmp_path):
+    """Runs `python -m ddlrun` with these words, and returns what `subprocess.run` does."""
+    def run(*words, timeout=60, **more):
+        variables = {**environment, **more.pop("variables", {})}
+        return subprocess.run([sys.executable, "-m", "ddlrun", *map(str, words)], env=variables, capture_output=True,
+                              text=True, timeout=timeout, cwd=tmp_path, check=False, **more)
+    return run
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A Python program with this text; returns its path."""
+    def write(text, name="program.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+    return write
+
+
+@pytest.fixture
+def command(tmp_path, environment):
+    """Puts a command in front of PATH: an executable file with this text. Returns its folder."""
+    folder = tmp_path / "bin"
+
+    def write(name, text):
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        environment["PATH"] = os.pathsep.join([str(folder)] + [part for part in environment["PATH"].split(os.pathsep)
+                                                               if part != str(folder)])
+        return path
+    return write
+
+
+def has(tool):
+    return shutil.which(tool) is not None

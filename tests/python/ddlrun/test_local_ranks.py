@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks on this host, started without MPI: what they find, what becomes of their output and status, and how they end."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SHOW = """
+import os, sys
+names = "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE"
+names += " OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE MASTER_ADDR MASTER_PORT DDL_JOB DDL_OPTIONS A"
+sys.stdout.write(repr({name: os.environ.get(name) for name in names.split()}) + "\\n")  # one write, one line
+"""
+
+
+def alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def started(environment, tmp_path):
+    """Starts ddlrun and leaves it running."""
+    running = []
+
+    def start(*words, **more):
+        running.append(subprocess.Popen([sys.executable, "-m", "ddlrun", *map(str, words)], env=environment, cwd=tmp_path,
+                                        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more))
+        return running[-1]
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_each_rank_knows_its_place(ddlrun, program, ranks):
+    done = ddlrun("--accelerators", ranks, "-x", "A=b c", sys.executable, program(SHOW))
+    assert done.returncode == 0, done.stderr
+    seen = sorted((eval(line) for line in done.stdout.splitlines()), key=lambda each: each["RANK"])
+    assert [each["RANK"] for each in seen] == [str(rank) for rank in range(ranks)]
+    for rank, each in enumerate(seen):
+        for name in ("LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"):
+            assert each[name] == str(rank)
+        for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"):
+            assert each[name] == str(ranks)
+        assert each["MASTER_ADDR"] == "127.0.0.1" and int(each["MASTER_PORT"]) > 0
+        assert each["DDL_OPTIONS"] == f"-mode p:{ranks}x1x1x1 "
+        assert each["A"] == "b c"
+        assert each["DDL_JOB"] and each["DDL_JOB"] == seen[0]["DDL_JOB"]
+
+
+def test_two_runs_have_jobs_of_their_own(ddlrun, program):
+    path = program(SHOW)
+    jobs = {eval(ddlrun("--accelerators", 1, sys.executable, path).stdout)["DDL_JOB"] for _ in range(2)}
+    assert len(jobs) == 2
+
+
+def test_no_ddloptions_hides_even_those_of_our_own_environment(ddlrun, program):
+    done = ddlrun("--no_ddloptions", "--accelerators", 1, sys.executable, program(SHOW), variables={"DDL_OPTIONS": "-mode r:9"})
+    assert eval(done.stdout)["DDL_OPTIONS"] is None
+
+
+def test_output_is_tagged_by_rank_on_request(ddlrun):
+    text = "printf 'out\\nno end'; echo err >&2"
+    done = ddlrun("--tag_output", "--accelerators", 2, "sh", "-c", text)
+    assert sorted(done.stdout.splitlines()) == ["[0] no end", "[0] out", "[1] no end", "[1] out"]
+    assert sorted(done.stderr.splitlines()) == ["[0] err", "[1] err"]
+    plain = ddlrun("--accelerators", 2, "sh", "-c", "echo out")
+    assert plain.stdout == "out\nout\n" and plain.stderr == ""
+
+
+def test_much_tagged_output_is_whole(ddlrun):
+    done = ddlrun("--tag_output", "--accelerators", 3, "sh", "-c", "seq 1 20000")
+    lines = done.stdout.splitlines()
+    for rank in range(3):
+        assert [line for line in lines if line.startswith(f"[{rank}] ")] == [f"[{rank}] {i}" for i in range(1, 20001)]
+
+
+def test_rank_0_alone_reads_the_input(ddlrun):
+    done = ddlrun("--tag_output", "--accelerators", 3, "cat", input="hello\n")
+    assert done.stdout == "[0] hello\n"
+
+
+def test_a_failure_ends_all_and_gives_its_status(ddlrun, tmp_path):
+    text = f"echo $$ > {tmp_path}/pid.$RANK; [ $RANK = 1 ] && {{ sleep 0.3; exit 7; }}; exec sleep 100"
+    begin = time.monotonic()
+    done = ddlrun("--accelerators", 3, "sh", "-c", text)
+    assert done.returncode == 7
+    assert "[ERROR DDL-2-10] rank 1 ended with status 7" in done.stderr
+    assert time.monotonic() - begin < 50
+    assert not any(alive(int((tmp_path / f"pid.{rank}").read_text())) for rank in range(3))
+
+
+def test_a_signal_that_ends_a_rank_is_named(ddlrun):
+    done = ddlrun("--accelerators", 2, "sh", "-c", "[ $RANK = 0 ] && kill -SEGV $$; exec sleep 100")
+    assert done.returncode == 128 + signal.SIGSEGV
+    assert "rank 0 ended with signal 11 (Segmentation fault)" in done.stderr
+
+
+def test_a_rank_that_ignores_the_end_is_killed(ddlrun):
+    done = ddlrun("--accelerators", 2, "sh", "-c", "[ $RANK = 0 ] && { sleep 0.5; exit 3; }; trap '' TERM; while :; do sleep 1; done")
+    assert done.returncode == 3
+
+
+def test_one_rank_passes_its_status_on(ddlrun):
+    done = ddlrun("--accelerators", 1, "sh", "-c", "exit 5")
+    assert done.returncode == 5 and done.stderr == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_reach_the_ranks(started, tmp_path, number):
+    short = signal.Signals(number).name[3:]
+    text = f"trap 'echo got > {tmp_path}/got.$RANK; exit 0' {short}; echo > {tmp_path}/up.$RANK; while :; do sleep 0.05; done"
+    run = started("--accelerators", 2, "sh", "-c", text)
+    wait_until(lambda: all((tmp_path / f"up.{rank}").exists() for rank in range(2)))
+    run.send_signal(number)
+    assert run.wait(30) == 0
+    assert all((tmp_path / f"got.{rank}").exists() for rank in range(2))
+
+
+def test_ctrl_c_ends_python_ranks(started, program, tmp_path):
+    run = started("--accelerators", 2, sys.executable, program(
+        "import os, pathlib, time\npathlib.Path('up.' + os.environ['RANK']).touch()\ntime.sleep(100)"))
+    wait_until(lambda: all((tmp_path / f"up.{rank}").exists() for rank in range(2)))
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 128 + signal.SIGINT
+    assert "KeyboardInterrupt" in run.stderr.read()
+
+
+def test_a_second_ctrl_c_kills(started, tmp_path):
+    run = started("--accelerators", 2, "sh", "-c", f"trap '' INT TERM; echo > {tmp_path}/up.$RANK; while :; do sleep 0.1; done")
+    wait_until(lambda: all((tmp_path / f"up.{rank}").exists() for rank in range(2)))
+    begin = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 128 + signal.SIGKILL
+    assert time.monotonic() - begin < 30
+
+
+def test_nothing_outlives_a_killed_ddlrun(started, tmp_path):
+    run = started("--accelerators", 2, "sh", "-c", f"echo $$ > {tmp_path}/up.$RANK; exec sleep 100")
+    wait_until(lambda: all((tmp_path / f"up.{rank}").exists() and (tmp_path / f"up.{rank}").read_text() for rank in range(2)))
+    run.kill()
+    pids = [int((tmp_path / f"up.{rank}").read_text()) for rank in range(2)]
+    wait_until(lambda: not any(map(alive, pids)))
+
+
+def test_what_a_rank_leaves_behind_is_ended(ddlrun, tmp_path):
+    done = ddlrun("--accelerators", 2, "sh", "-c", f"sleep 100 & echo $! > {tmp_path}/left.$RANK; exit 0")
+    assert done.returncode == 0
+    wait_until(lambda: not any(alive(int((tmp_path / f"left.{rank}").read_text())) for rank in range(2)))
+
+
+def test_a_run_without_a_message_leaves_no_file(ddlrun, environment):
+    assert ddlrun("--accelerators", 2, "true").returncode == 0
+    assert not list(pathlib.Path(environment["TMPDIR"]).glob("DDLRUN/*"))
+
+
+def test_an_unknown_program_is_told(ddlrun):
+    done = ddlrun("--accelerators", 2, "no-such-program")
+    assert done.returncode == 1
+    assert re.match(r"\[ERROR DDL-2-9\] no program 'no-such-program'", done.stderr)
+
+
+def test_a_closed_reader_does_not_hang(environment, tmp_path):
+    run = subprocess.run(f"{sys.executable} -m ddlrun --tag_output --accelerators 2 seq 1 200000 | head -1", shell=True,
+                         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert run.stdout.endswith("] 1\n")
+    assert "Traceback" not in run.stderr
