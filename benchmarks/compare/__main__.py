@@ -1,110 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares ddl's collectives with peers on this machine, call by call in the same processes: python3 benchmarks/compare."""
+"""Compares ddl's collectives with those of other libraries on this machine, in turns inside the same processes."""
 import argparse
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
 
+import cells
 import judge
 import peers
 import report
 
-ELEMENT_BYTES = {"float": 4, "double": 8, "int32": 4, "bfloat16": 2}
-
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="compare", description=__doc__)
-    parser.add_argument("--peer", action="append", choices=list(peers.PEERS), help="whom; again for more (openmpi, mpich)")
-    parser.add_argument("--quick", action="store_true", help="sizes by powers of four, in place; below 2 minutes a peer")
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--element", default="float", choices=ELEMENT_BYTES)
-    parser.add_argument("--op", default="sum", choices=["sum", "max"])
-    parser.add_argument("--sizes", help="bytes, with commas: 4,1K,1M")
-    parser.add_argument("--transport", default="shared_memory", choices=["shared_memory", "cluster", "mpi"])
-    parser.add_argument("--seconds", type=float, help="for each cell (1.5 if quick, else 3)")
-    parser.add_argument("--json", type=pathlib.Path, help="write all figures there")
-    parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
-    parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
-    parser.add_argument("--anyway", action="store_true", help="report figures that are not to be trusted, and say so")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(prog="benchmarks/compare", description=__doc__,
+                                     epilog="Ends with 0; with 1 if a result was wrong, 2 if nothing could be compared, "
+                                            "3 if the machine was not quiet enough.")
+    what = parser.add_argument_group("what is compared")
+    what.add_argument("--peer", action="append", choices=[*peers.PEERS, "all"],
+                      help="with whom; again for more (openmpi and mpich)")
+    what.add_argument("--ranks", type=int, default=2, help="processes, each bound to a core (%(default)s)")
+    what.add_argument("--transport", default="shared_memory", choices=["shared_memory", "cluster", "mpi"], help="ours")
+    what.add_argument("--collective", action="append", choices=cells.COLLECTIVES + cells.MODELS,
+                      help="again for more; a model stands for allreduce_n of its gradients (allreduce)")
+    what.add_argument("--element", default="float", choices=cells.ELEMENT_BYTES)
+    what.add_argument("--op", default="sum", choices=cells.OPS)
+    what.add_argument("--place", default="in", choices=cells.PLACES, help="in place, out of place (%(default)s)")
+    what.add_argument("--sizes", metavar="BYTES,...", help="4,1K,1M (4 B to 256 MiB by powers of two)")
+    what.add_argument("--odd", action="store_true", help="also one element more than each size")
+    what.add_argument("--unaligned", action="store_true", help="also buffers one element off alignment")
+    how = parser.add_argument_group("how long")
+    how.add_argument("--quick", action="store_true", help="sizes by powers of four: about a minute a peer")
+    how.add_argument("--whole", action="store_true",
+                     help="every element, op, place, collective and model: about a quarter of an hour a peer")
+    how.add_argument("--seconds", type=float, help="for each cell (quick: 1.5, whole: 1, else 2)")
+    where = parser.add_argument_group("where")
+    where.add_argument("--json", type=pathlib.Path, help="write all figures there; plot.py beside this draws them")
+    where.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
+    where.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
+    parser.add_argument("--anyway", action="store_true", help="figures even where they cannot be trusted, which it says")
+    asked = parser.parse_args()
+    asked.build = asked.build.resolve()
+    asked.collective = asked.collective or ["allreduce"]
+    asked.peer = asked.peer or ["openmpi", "mpich"]
+    if "all" in asked.peer:
+        asked.peer = list(peers.PEERS)
+    asked.seconds = asked.seconds or (1.5 if asked.quick else 1 if asked.whole else 2)
+    return asked
 
 
-def size_of(words):
-    shift = {"K": 10, "M": 20, "G": 30}.get(words[-1].upper(), 0)
-    return int(words[:-1] if shift else words) << shift
-
-
-def cells_of(asked):
-    sizes = [size_of(each) for each in asked.sizes.split(",")] if asked.sizes else [
-        4 << shift for shift in range(0, 27, 2 if asked.quick else 1)]
-    bytes_each = ELEMENT_BYTES[asked.element]
-    return [f"allreduce:{size // bytes_each}:0:in" for size in sizes if size >= bytes_each]
-
-
-def measured(peer, program, asked):
-    """One run: what the ranks wrote, with the load of the machine."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "samples"
-        words = peer.words(asked.ranks) + [program, "--out", out, "--transport", asked.transport,
-                                           "--seconds", str(asked.seconds or (1.5 if asked.quick else 3))]
-        for cell in cells_of(asked):
-            words += ["--cell", cell]
-        environment = dict(os.environ, DDL_JOB=f"compare-{os.getpid()}", **peer.environment)
-        load = judge.Load()
-        if subprocess.run(words, env=environment, check=False).returncode != 0:
-            raise peers.Missing(f"{peer.name}: the ranks ended with an error")
-        load.end()
-        head, *cells = [json.loads(line) for line in out.read_text().splitlines()]
-    return {"name": peer.name, **head, "cells": cells}, load
+def measured(peer, asked):
+    """One peer's run: all that the ranks wrote, and the machine's load meanwhile."""
+    run = {"name": peer.name, "transport": asked.transport, "cells": []}
+    load = None
+    for element, op, words in cells.chosen(asked):
+        program = peers.built(peer, asked.build, element, op, asked.flags)
+        load = load or judge.Load()
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "samples"
+            command = [program, "--out", out, "--transport", asked.transport, "--seconds", str(asked.seconds)]
+            for cell in words:
+                command += ["--cell", cell]
+            load.resume()
+            if not peers.run_ranks(peer, asked.build, asked.ranks, command):
+                raise peers.Missing(f"{peer.name}: a rank ended with an error")
+            load.pause()
+            head, *lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        run |= {key: value for key, value in head.items() if key not in ("element", "op")}
+        run["cells"] += [{"element": element, "op": op, **line} for line in lines]
+    return run, load
 
 
 def most_seen(run):
-    """The state with most samples, as the one to sum up."""
-    counts = {}
-    for cell in run["cells"]:
-        for each in cell["contenders"]:
-            for index, found in enumerate(each["states"]):
-                counts[index] = counts.get(index, 0) + (1 if found else 0)
-    return max(counts, key=counts.get)
+    """The state of the machine that most cells have been seen in: the one to sum up."""
+    seen = [sum(1 for cell in run["cells"] for each in cell["contenders"] if each["states"][state])
+            for state in range(len(run["state_barriers_ns"]))]
+    return seen.index(max(seen))
+
+
+def told(run, states, doubts, asked, seconds):
+    """Prints one run, or why not. True if it counts."""
+    print(f"# {run['name']}: {run['peer']}; {run['ranks']} ranks, ours over {asked.transport}; host {run['host']}, "
+          f"{os.cpu_count()} cores, caches {run['caches']}; {run['compiler']}, {asked.flags}; {seconds:.0f} s")
+    for doubt in doubts:
+        print(f"# NOT TO BE TRUSTED: {doubt}")
+    if doubts and not asked.anyway:
+        print("# so there are no figures: run it again on a quiet machine, or with --anyway")
+        return False
+    for index, barrier in enumerate(states.medians):
+        print(f"# the machine's state {index + 1} of {len(states.medians)}: a barrier takes {1e9 * barrier:.0f} ns")
+        print("\n".join(report.table(run, index)))
+    return True
 
 
 def main():
     asked = arguments()
     runs, refused = [], False
-    for name in asked.peer or ["openmpi", "mpich"]:
-        peer = peers.PEERS[name]
+    for peer in (peers.PEERS[name] for name in asked.peer):
+        start = time.monotonic()
         try:
-            start = time.monotonic()
-            program = peers.built(peer, asked.build, asked.element, asked.op, asked.flags)
-            run, load = measured(peer, program, asked)
-        except peers.Missing as missing:
-            print(f"# {missing}")
+            run, load = measured(peer, asked)
+        except (peers.Missing, cells.Wrong) as failure:
+            print(f"# {failure}", flush=True)
             continue
-        states, doubts = judge.judged(run, asked.ranks > os.cpu_count())
-        doubts += load.doubts()
-        print(f"# {name}: {run['peer']}; {run['element']} {run['op']}, {run['ranks']} ranks, ours over {asked.transport}; "
-              f"{run['caches']}; {run['compiler']}; {time.monotonic() - start:.0f} s")
-        for doubt in doubts:
-            print(f"# NOT TO BE TRUSTED: {doubt}")
-        if doubts and not asked.anyway:
+        states = judge.judged(run, asked.ranks > os.cpu_count())
+        doubts = [*states.doubts, *load.doubts()]
+        run |= {"doubts": doubts, "foreign": load.foreign, "stolen": load.stolen,
+                "state_barriers_ns": [1e9 * each for each in states.medians]}
+        if told(run, states, doubts, asked, time.monotonic() - start):
+            runs.append(run)
+        else:
             refused = True
-            print("# no figures: run it again on a quiet machine, or with --anyway")
-            continue
-        run |= {"doubts": doubts, "state_barriers_ns": [1e9 * each for each in states.medians],
-                "foreign": load.foreign, "stolen": load.stolen}
-        for index, barrier in enumerate(states.medians):
-            print(f"# state {index + 1} of {len(states.medians)}: a barrier takes {1e9 * barrier:.0f} ns")
-            print("\n".join(report.table(run, index)))
-        runs.append(run)
+        sys.stdout.flush()
     print("\n".join(report.summary(runs, most_seen)))
     if asked.json:
-        asked.json.write_text(json.dumps({"program": "compare", "runs": runs}, indent=1))
-    wrong = any(each["wrong"] for run in runs for cell in run["cells"] for each in cell["contenders"])
-    return 1 if wrong else 3 if refused else 0 if runs else 2
+        machine = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv[1:]), "flags": asked.flags}
+        asked.json.write_text(json.dumps({"program": "compare", **machine, "runs": runs}, indent=1), encoding="utf-8")
+    if any(each["wrong"] for run in runs for cell in run["cells"] for each in cell["contenders"]):
+        return 1
+    return 3 if refused else 0 if runs else 2
 
 
 sys.exit(main())

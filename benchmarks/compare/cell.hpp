@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <string>
 
+#include "tensors.hpp"
+
 namespace compare {
 
 // One program compares one element and one op, so that it is compiled in seconds.
@@ -25,10 +27,11 @@ inline constexpr const char* op_name = DDL_COMPARE_OP_NAME;
 
 /// What contenders are asked to do: one row of the table.
 struct cell {
-    std::string collective = "allreduce";
-    std::size_t count = 0;   // elements of the whole vector
-    std::size_t offset = 0;  // where buffers begin, in elements after a multiple of 64 bytes
+    std::string collective = "allreduce";  // or a model, whose tensors are reduced
+    std::size_t count = 0;                 // elements of the whole vector
+    std::size_t offset = 0;                // where buffers begin, in elements after a multiple of 64 bytes
     bool in_place = true;
+    std::vector<tensor> tensors;  // of the model
 };
 
 }  // namespace compare

@@ -39,6 +39,7 @@ std::vector<contender> contenders_of(const options& asked, ddl::shared_memory& n
     if (asked.transport == "shared_memory") {
         all.push_back(ours_private(node, "ddl"));
         all.push_back(ours_mapped(node, "ddl"));
+        all.push_back(ours_one_by_one(node, "ddl"));
     } else {
         for (contender& each : ours_over_mpi(asked.transport)) all.push_back(std::move(each));
     }
@@ -52,6 +53,8 @@ void compare_cells(const options& asked, const peer& theirs) {
     const std::vector<contender> contenders = contenders_of(asked, node, theirs);
     std::vector<contender> with_floor = contenders;
     with_floor.push_back(bandwidth_floor());
+    for (const contender& each : contenders)
+        if (each.memory) with_floor.push_back(bandwidth_floor(&each));
     sample_file file{ranks.rank == 0 ? asked.out : "", theirs.version(), ranks.size};
     for (const cell& each : asked.cells) {
         const bool long_enough = each.count * sizeof(element) >= asked.floor_bytes;

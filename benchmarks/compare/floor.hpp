@@ -9,7 +9,9 @@ namespace compare {
 
 /// The bandwidth floor, as a contender: on p ranks an allreduce of s bytes over mapped buffers must read ps bytes and write
 /// ps. This reads s and writes s on every rank at the same time, each in its own memory, and computes nothing that counts.
-inline contender bandwidth_floor() {
+///
+/// In the memory of `like`, if one is given: which kind has the larger pages differs between machines.
+inline contender bandwidth_floor(const contender* like = nullptr) {
     const auto prepare = [](const cell& asked) -> collective_call {
         if (asked.collective != "allreduce") return {};
         if (!asked.in_place)
@@ -21,7 +23,13 @@ inline contender bandwidth_floor() {
             for (std::size_t i = 0, end = bytes; i < end; ++i) data[i] ^= 0x5a;
         };
     };
-    return {"floor", prepare, {}, false};
+    contender floor{"floor", prepare};
+    floor.checked = false;
+    if (like == nullptr) return floor;
+    floor.name += " " + like->name;
+    floor.memory_kind = like->memory_kind;
+    floor.memory = like->memory;
+    return floor;
 }
 
 }  // namespace compare

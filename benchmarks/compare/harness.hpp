@@ -74,9 +74,9 @@ public:
         for (const contender& each : contenders) {
             collective_call call = each.prepare(asked);
             if (!call) continue;
-            std::optional<slots> room;  // ordinary memory is the same for all that use it
+            std::optional<slots> room;
             for (const part& other : parts_)
-                if (!each.memory && !other.whose.memory) room = other.room;
+                if (each.memory_kind == other.whose.memory_kind) room = other.room;
             if (!room) room.emplace(each, asked);
             parts_.push_back({each, *room, std::move(call), {each.name, {}, {}, 0}});
         }

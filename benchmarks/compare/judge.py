@@ -6,9 +6,10 @@ import os
 import resource
 import statistics
 
-APART = 1.8      # states are this far apart at least, as a ratio of their medians
-BETWEEN = 0.1    # ... and at most this fraction of the probes lies in the middle of the gap
-OUTLYING = 4.0   # a probe so many times its state's median met something else than the machine's state
+APART = 1.6          # states are this far apart at least, as a ratio of their medians
+BETWEEN = 0.1        # ... and at most this fraction of the probes lies in the middle third of the gap
+RARE = 0.03          # a state is met this often at least
+OUTLYING = 10.0      # a probe so many times the lower quartile met something else: a rank was off its core
 MOST_OUTLYING = 0.1
 MOST_FOREIGN = 0.05  # of the cores' time used by others
 MOST_STOLEN = 0.02   # of it taken by the host
@@ -16,14 +17,16 @@ MOST_STOLEN = 0.02   # of it taken by the host
 
 @dataclasses.dataclass
 class States:
-    """Probes (ns of a barrier) in one state or two. `limit` divides them; None: there is one."""
-    limit: float | None
+    """The probes, seconds of a barrier, in one state or two, divided at `limit`. Above `most` they are outliers."""
     medians: list
-    outlying: float
-    doubt: str = ""
+    most: float = math.inf
+    limit: float = math.inf
+    outlying: float = 0.0
+    doubts: list = dataclasses.field(default_factory=list)
 
     def of(self, probe):
-        return 0 if self.limit is None or probe < self.limit else 1
+        """Which state; None for an outlier."""
+        return None if probe > self.most else 1 if probe > self.limit else 0
 
 
 def deviation(values):
@@ -31,65 +34,66 @@ def deviation(values):
     return sum((value - middle) ** 2 for value in values)
 
 
+def best_cut(logs):
+    """Where a sorted list falls into two with the least deviation within both; each holds a state's share at least."""
+    rare = max(1, int(len(logs) * RARE))
+    cuts = range(rare, len(logs) - rare + 1, max(1, len(logs) // 400))
+    return min(cuts, key=lambda cut: deviation(logs[:cut]) + deviation(logs[cut:]), default=None)
+
+
 def states_of(probes):
-    """Two clusters on a logarithmic scale, if the probes fall into two; one cluster if they are close together."""
-    logs = sorted(math.log(max(probe, 1e-12)) for probe in probes)
-    total = deviation(logs)
-    counts = max(1, len(logs) // 400)
-    best, at = total, None
-    # outliers are no state: each side holds 3 % at least
-    for cut in range(max(1, len(logs) * 3 // 100), len(logs) - max(1, len(logs) * 3 // 100), counts):
-        spread = deviation(logs[:cut]) + deviation(logs[cut:])
-        if spread < best:
-            best, at = spread, cut
-    whole = math.exp(statistics.median(logs))
-
-    def outliers(limit, medians):
-        values = [math.exp(value) for value in logs]
-        far = sum(value > OUTLYING * medians[0 if limit is None or value < limit else -1] for value in values)
-        return far / len(values)
-
-    if at is not None:
-        low, high = statistics.median(logs[:at]), statistics.median(logs[at:])
+    """Two clusters on a logarithmic scale if the probes fall into two, one if they lie close together, else a doubt."""
+    probes = sorted(probes)
+    most = OUTLYING * probes[len(probes) // 4]
+    logs = [math.log(max(probe, 1e-12)) for probe in probes if probe <= most]
+    found = States([math.exp(statistics.median(logs))], most, outlying=1 - len(logs) / len(probes))
+    if found.outlying > MOST_OUTLYING:
+        found.doubts.append(f"{100 * found.outlying:.0f} % of the barrier probes are outliers: ranks were off their cores")
+    cut = best_cut(logs)
+    low, high = (statistics.median(logs[:cut]), statistics.median(logs[cut:])) if cut else (0, 0)
+    if high - low > math.log(APART):
         third = (high - low) / 3
-        middle = sum(low + third < value < high - third for value in logs) / len(logs)
-        if high - low > math.log(APART) and best < 0.35 * total:
-            limit = math.exp((low + high) / 2)
-            medians = [math.exp(low), math.exp(high)]
-            doubt = "" if middle <= BETWEEN else (
-                f"{100 * middle:.0f} % of the barrier probes lie between two states of "
-                f"{1e9 * medians[0]:.0f} and {1e9 * medians[1]:.0f} ns")
-            return States(limit, medians, outliers(limit, medians), doubt)
-    low, high = logs[len(logs) // 10], logs[len(logs) * 9 // 10]
-    doubt = "" if high - low < math.log(2 * APART) else (
-        f"barrier probes range from {1e9 * math.exp(low):.0f} to {1e9 * math.exp(high):.0f} ns without falling into two states")
-    return States(None, [whole], outliers(None, [whole]), doubt)
+        between = sum(low + third < value < high - third for value in logs) / len(logs)
+        if between <= BETWEEN:
+            found.limit, found.medians = math.exp((low + high) / 2), [math.exp(low), math.exp(high)]
+            return found
+    first, last = logs[len(logs) // 20], logs[len(logs) * 19 // 20]
+    if last - first > 2 * math.log(APART):
+        found.doubts.append(f"barriers took {1e9 * math.exp(first):.0f} to {1e9 * math.exp(last):.0f} ns without falling "
+                            "into two states of the machine")
+    return found
 
 
 class Load:
-    """What else used the cores between its making and `end`."""
+    """What else used the cores while it was not paused; it begins paused."""
 
     def __init__(self):
-        self.before, self.own_before = self.processors(), self.own()
+        self.own = self.busy = self.idle = self.taken = 0.0
+        self.before = None
 
     @staticmethod
-    def processors():
+    def reading():
         with open("/proc/stat", encoding="ascii") as file:
             user, nice, system, idle, waiting, hard, soft, stolen = map(int, file.readline().split()[1:9])
         tick = os.sysconf("SC_CLK_TCK")
-        return [value / tick for value in (user + nice + system + hard + soft, idle + waiting, stolen)]
+        own = sum(used.ru_utime + used.ru_stime for used in
+                  (resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)))
+        return own, (user + nice + system + hard + soft) / tick, (idle + waiting) / tick, stolen / tick
 
-    @staticmethod
-    def own():
-        return sum(used.ru_utime + used.ru_stime for used in
-                   (resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)))
+    def resume(self):
+        self.before = self.reading()
 
-    def end(self):
-        busy, idle, stolen = (now - then for now, then in zip(self.processors(), self.before))
-        whole = max(busy + idle + stolen, 1e-9)
-        self.foreign = max(busy - (self.own() - self.own_before), 0) / whole
-        self.stolen = stolen / whole
-        return self
+    def pause(self):
+        own, busy, idle, taken = (now - then for now, then in zip(self.reading(), self.before))
+        self.own, self.busy, self.idle, self.taken = self.own + own, self.busy + busy, self.idle + idle, self.taken + taken
+
+    @property
+    def foreign(self):
+        return max(self.busy - self.own, 0) / max(self.busy + self.idle + self.taken, 1e-9)
+
+    @property
+    def stolen(self):
+        return self.taken / max(self.busy + self.idle + self.taken, 1e-9)
 
     def doubts(self):
         if self.foreign > MOST_FOREIGN:
@@ -99,23 +103,22 @@ class Load:
 
 
 def judged(run, crowded):
-    """Adds to each cell of a run what its contenders reached in each state. Returns the states and the doubts."""
+    """Puts what its contenders reached in each state in place of the samples of a run. Returns the states."""
     probes = [probe for cell in run["cells"] for each in cell["contenders"] for probe in each["probes"]]
-    states = states_of(probes) if not crowded else States(None, [statistics.median(probes)], 0.0)
-    doubts = [states.doubt] if states.doubt else []
-    if states.outlying > MOST_OUTLYING:
-        doubts.append(f"{100 * states.outlying:.0f} % of the barrier probes are outliers: the machine is not quiet")
+    # ranks that share a core wait for the scheduler in a barrier: it tells nothing of the machine
+    states = States([statistics.median(probes)]) if crowded else states_of(probes)
     for cell in run["cells"]:
         for each in cell["contenders"]:
-            each["states"] = []
-            for state in range(len(states.medians)):
-                times = sorted(time for time, probe in zip(each["seconds"], each["probes"]) if states.of(probe) == state)
-                each["states"].append(figures(times) if len(times) >= 3 else None)
-            each["all"] = figures(sorted(each.pop("seconds")))
-            del each["probes"]
-    return states, doubts
+            samples = list(zip(each.pop("seconds"), each.pop("probes")))
+            each["all"] = figures([time for time, _ in samples])
+            each["states"] = [figures([time for time, probe in samples if states.of(probe) == state])
+                              for state in range(len(states.medians))]
+    return states
 
 
 def figures(times):
-    return {"samples": len(times), "min_us": 1e6 * times[0], "median_us": 1e6 * statistics.median(times),
-            "max_us": 1e6 * times[-1]}
+    """None if they are too few to say anything."""
+    if len(times) < 3:
+        return None
+    return {"samples": len(times), "min_us": 1e6 * min(times), "median_us": 1e6 * statistics.median(times),
+            "max_us": 1e6 * max(times)}

@@ -34,8 +34,9 @@ inline cell cell_in(const std::string& words) {
         if (each == ':') fields.emplace_back();
         else fields.back() += each;
     if (fields.size() != 4) throw std::invalid_argument("'" + words + "' is no cell; write allreduce:1024:0:in");
-    return {fields[0], static_cast<std::size_t>(number_in(fields[1])), static_cast<std::size_t>(number_in(fields[2])),
-            fields[3] == "in"};
+    const tensor_list model = tensors_of(fields[0]);
+    const auto count = model.all().empty() ? static_cast<std::size_t>(number_in(fields[1])) : model.total();
+    return {fields[0], count, static_cast<std::size_t>(number_in(fields[2])), fields[3] == "in", model.all()};
 }
 
 inline options parse(const std::vector<std::string>& words) {

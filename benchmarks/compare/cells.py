@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cells a run has: what each collective is asked for, by element and op."""
+
+ELEMENT_BYTES = {"float": 4, "double": 8, "int32": 4, "bfloat16": 2}
+OPS = ["sum", "max"]
+COLLECTIVES = ["allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "barrier"]
+MODELS = ["resnet50", "gpt2"]
+PLACES = {"in": ["in"], "out": ["out"], "both": ["in", "out"]}
+LONGEST = 28  # 256 MiB
+CLASSES = [("4-256 B", 4, 256), ("1-4 KiB", 1 << 10, 4 << 10), ("16-256 KiB", 16 << 10, 256 << 10),
+           ("1-4 MiB", 1 << 20, 4 << 20), ("16-256 MiB", 16 << 20, 256 << 20)]
+
+
+class Wrong(Exception):
+    """The command line asks for what cannot be."""
+
+
+def size_of(words):
+    shift = {"K": 10, "M": 20, "G": 30}.get(words[-1:].upper(), 0)
+    digits = words[:-1] if shift else words
+    if not digits.isdigit():
+        raise Wrong(f"'{words}' is no size; write 512, 4K or 1M")
+    return int(digits) << shift
+
+
+def sizes(first=2, last=LONGEST, step=1):
+    return [1 << shift for shift in range(first, last + 1, step)]
+
+
+def rows(collective, byte_sizes, places, element, ranks, offsets=(0,), odd=False):
+    """The program's words for a collective: `collective:elements:offset:place`."""
+    if collective == "barrier":
+        return ["barrier:0:0:in"]
+    if collective in MODELS:
+        return [f"{collective}:0:0:in"]
+    if collective == "broadcast":
+        places = ["in"]
+    elif collective in ("reduce_scatter", "all_gather", "all_to_all"):
+        places = ["out"]  # in place means other buffers to every library
+    words = []
+    for size in byte_sizes:
+        count = size // ELEMENT_BYTES[element] + (1 if odd else 0)
+        if collective == "all_to_all":
+            count -= count % ranks
+        if count >= (1 if collective in ("allreduce", "broadcast", "reduce") else ranks):
+            words += [f"{collective}:{count}:{offset}:{place}" for offset in offsets for place in places]
+    return words
+
+
+def chosen(asked):
+    """What the options name, as (element, op, words)."""
+    if asked.whole:
+        yield from whole(asked.ranks)
+        return
+    byte_sizes = [size_of(each) for each in asked.sizes.split(",")] if asked.sizes else sizes(step=2 if asked.quick else 1)
+    offsets = [0, 1] if asked.unaligned else [0]
+    words = []
+    for collective in asked.collective:
+        words += rows(collective, byte_sizes, PLACES[asked.place], asked.element, asked.ranks, offsets)
+        if asked.odd and collective not in ("barrier", *MODELS):
+            words += rows(collective, byte_sizes, PLACES[asked.place], asked.element, asked.ranks, offsets, odd=True)
+    if not words:
+        raise Wrong("no size is large enough for one element of each rank")
+    yield asked.element, asked.op, words
+
+
+def whole(ranks):
+    """Everything: a quarter of an hour a peer."""
+    few = sizes(step=2)
+    both = PLACES["both"]
+    yield "float", "sum", (
+        rows("allreduce", sizes(), both, "float", ranks) + rows("allreduce", few, ["in"], "float", ranks, [1]) +
+        rows("allreduce", few, ["in"], "float", ranks, odd=True) +
+        [word for each in COLLECTIVES[1:] for word in rows(each, few[:-1], ["out"], "float", ranks)] +
+        [word for each in MODELS for word in rows(each, [], [], "float", ranks)])
+    for element in ELEMENT_BYTES:
+        for op in OPS:
+            if (element, op) != ("float", "sum"):
+                yield element, op, rows("allreduce", few, both, element, ranks)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge: what it takes for one state of the machine, for two, and for no sensible figure at all."""
+import random
+import sys
+import unittest
+
+import cells
+import judge
+import report
+
+
+def probes(middle, count=1000, spread=0.05):
+    source = random.Random(middle)
+    return [1e-9 * middle * source.lognormvariate(0, spread) for _ in range(count)]
+
+
+class Judge(unittest.TestCase):
+    def test_probes_that_lie_close_together_are_one_state(self):
+        found = judge.states_of(probes(200))
+        self.assertEqual(len(found.medians), 1)
+        self.assertEqual(found.doubts, [])
+
+    def test_two_clusters_are_two_states_however_rare_one_is(self):
+        for slow in (40, 500, 3000):
+            found = judge.states_of(probes(46) + probes(200, slow))
+            self.assertEqual(len(found.medians), 2, slow)
+            self.assertEqual(found.doubts, [])
+            self.assertEqual([found.of(46e-9), found.of(200e-9)], [0, 1])
+
+    def test_what_spreads_without_a_gap_cannot_be_told_apart(self):
+        self.assertTrue(judge.states_of([1e-9 * (50 + each) for each in range(400)]).doubts)
+
+    def test_a_few_outliers_are_no_state_and_belong_to_none(self):
+        found = judge.states_of(probes(200) + probes(300_000, 60))
+        self.assertEqual((len(found.medians), found.doubts), (1, []))
+        self.assertIsNone(found.of(300e-6))
+
+    def test_many_outliers_are_doubted(self):
+        self.assertTrue(judge.states_of(probes(200) + probes(300_000, 300)).doubts)
+
+    def test_a_cell_is_told_for_each_state_with_samples_enough(self):
+        contender = {"name": "peer", "seconds": [1e-6] * 5 + [4e-6] * 2, "probes": [46e-9] * 5 + [200e-9] * 2}
+        other = {"name": "ddl", "seconds": [1e-6] * 100, "probes": [46e-9] * 50 + [200e-9] * 50}
+        states = judge.judged({"cells": [{"contenders": [contender, other]}]}, crowded=False)
+        self.assertEqual(len(states.medians), 2)
+        self.assertEqual(contender["states"][0]["median_us"], 1)
+        self.assertIsNone(contender["states"][1])
+
+    def test_work_of_others_is_doubted(self):
+        load = judge.Load()
+        load.own, load.busy, load.idle = 10, 12, 8
+        self.assertEqual(len(list(load.doubts())), 1)
+
+
+class Report(unittest.TestCase):
+    def test_the_best_peer_is_taken_cell_by_cell(self):
+        def run(name, times):
+            figures = [{"name": "peer", "all": None, "wrong": 0, "states": [{"median_us": time}]} for time in times]
+            ours = {"name": "ddl private", "all": None, "wrong": 0, "states": [{"median_us": 1.0}]}
+            return {"name": name, "cells": [
+                {"collective": "allreduce", "element": "float", "op": "sum", "place": "in", "bytes": size, "offset": 0,
+                 "contenders": [peer, ours]} for size, peer in zip((4, 8), figures)]}
+        lines = "\n".join(report.summary([run("a", [2, 9]), run("b", [8, 4.5])], lambda run: 0))
+        self.assertRegex(lines, r"the best +3.00x")
+
+    def test_sizes_are_told_in_whole_units_only(self):
+        self.assertEqual([report.size_text(each) for each in (4, 1024, 1028, 1 << 28)], ["4", "1 Ki", "1028", "256 Mi"])
+
+
+class Cells(unittest.TestCase):
+    def test_sizes_are_words_and_nonsense_is_refused(self):
+        self.assertEqual([cells.size_of(each) for each in ("4", "1K", "2m")], [4, 1024, 2 << 20])
+        with self.assertRaises(cells.Wrong):
+            cells.size_of("x4")
+
+    def test_an_odd_vector_has_one_element_more_and_all_to_all_blocks_stay_equal(self):
+        self.assertEqual(cells.rows("allreduce", [1024], ["in"], "float", 2, odd=True), ["allreduce:257:0:in"])
+        self.assertEqual(cells.rows("all_to_all", [1024], ["in"], "float", 3), ["all_to_all:255:0:out"])
+
+
+sys.exit(not unittest.main(exit=False).result.wasSuccessful())
