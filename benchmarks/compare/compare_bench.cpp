@@ -69,14 +69,10 @@ void compare_cells(const options& asked, const peer& theirs) {
 
 int main(int count, char** words) {
     using namespace compare;
-    try {
-        bind_to_core(ddl::launcher::from_environment().rank);
-    } catch (const std::exception& failure) {
-        std::fprintf(stderr, "compare_bench: %s\n", failure.what());
-        return 2;
-    }
     peer theirs{count, words};
     try {
+        bind_to_core(
+            ddl::launcher::from_environment().rank);  // not before, for threads that the peer started stay free
         compare_cells(parse({words + 1, words + count}), theirs);
     } catch (const std::exception& failure) {
         std::fprintf(stderr, "compare_bench: %s\n", failure.what());

@@ -102,17 +102,26 @@ class Load:
             yield f"the host took {100 * self.stolen:.1f} % of the cores' time (steal)"
 
 
+def turns_of(cell):
+    """A probe for each turn: the median of those before its calls. A state of the machine outlasts a turn, and what one
+    contender leaves behind for the next is no state."""
+    return [statistics.median(turn) for turn in zip(*(each["probes"] for each in cell["contenders"]))]
+
+
 def judged(run, crowded):
     """Puts what its contenders reached in each state in place of the samples of a run. Returns the states."""
-    probes = [probe for cell in run["cells"] for each in cell["contenders"] for probe in each["probes"]]
+    turns = [turns_of(cell) for cell in run["cells"]]
+    probes = [probe for cell in turns for probe in cell]
     # ranks that share a core wait for the scheduler in a barrier: it tells nothing of the machine
     states = States([statistics.median(probes)]) if crowded else states_of(probes)
-    for cell in run["cells"]:
+    for cell, cell_turns in zip(run["cells"], turns):
+        seen = [states.of(probe) for probe in cell_turns]
         for each in cell["contenders"]:
-            samples = list(zip(each.pop("seconds"), each.pop("probes")))
-            each["all"] = figures([time for time, _ in samples])
-            each["states"] = [figures([time for time, probe in samples if states.of(probe) == state])
-                              for state in range(len(states.medians))]
+            times = each.pop("seconds")
+            del each["probes"]
+            each["all"] = figures(times)
+            each["states"] = [figures([time for time, state in zip(times, seen) if state == wanted])
+                              for wanted in range(len(states.medians))]
     return states
 
 

