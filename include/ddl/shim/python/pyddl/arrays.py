@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the elements of a Python object lie: NumPy arrays, buffers, and what offers an array interface or DLPack.
+
+A result replaces what is there, so an array must be writable, and its elements must lie next to each other. In which order
+its axes lie does not matter, so long as it is the same on all ranks.
+"""
+
+import ctypes
+import sys
+
+import numpy
+
+from . import dlpack, elements
+
+_ADVICE = "pass a contiguous array, as numpy.ascontiguousarray makes one"
+
+
+class Span:
+    """`count` elements of number `element` from `address` on, alive as long as this object. `device` is None for memory
+    that this process can read and write, else the object of `cuda` that copies it."""
+
+    __slots__ = ("address", "count", "element", "owner", "device")
+
+    def __init__(self, address, count, element, owner, device=None):
+        self.address, self.count, self.element, self.owner, self.device = address, count, element, owner, device
+
+
+def span_of(data, writable=True):
+    """The `Span` of an object. Throws `TypeError` or `ValueError` with what is wrong with it, and what to do."""
+    if isinstance(data, numpy.ndarray):
+        return _of_numpy(data, writable)
+    interface = getattr(data, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _of_interface(data, interface, writable, on_device=True)
+    interface = getattr(data, "__array_interface__", None)
+    if isinstance(interface, dict):
+        return _of_interface(data, interface, writable, on_device=False)
+    if hasattr(data, "__dlpack__"):
+        return _of_dlpack(data, writable)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise TypeError(f"is of type {type(data).__name__}; pass a NumPy array, memory of pyddl.malloc, or an object with "
+                        "__array_interface__, __cuda_array_interface__, __dlpack__ or a buffer") from None
+    return _of_numpy(_as_array(view), writable)
+
+
+def _as_array(view):
+    try:
+        return numpy.asarray(view)
+    except (ValueError, TypeError) as why:
+        raise ValueError(f"is a buffer of format '{view.format}', which NumPy does not take: {why}") from None
+
+
+def _of_numpy(data, writable):
+    number = elements.of_dtype(data.dtype)
+    if number < 0:
+        raise ValueError(f"has dtype {data.dtype}{_why_no(data.dtype)}")
+    if writable and not data.flags.writeable:
+        raise ValueError("is read-only, and the result would replace it; pass a copy")
+    if not _dense(data.shape, data.strides, data.itemsize):
+        raise ValueError(f"is strided (shape {data.shape}, strides {data.strides}), so its elements do not lie next to each "
+                         f"other; {_ADVICE}")
+    return Span(data.ctypes.data, data.size, number, data)
+
+
+def _why_no(dtype):
+    if not dtype.isnative:
+        return ", whose bytes are in the other order; pass data.astype(data.dtype.newbyteorder('='))"
+    return f"; it takes {', '.join(elements.NAMES)}"
+
+
+def _dense(shape, strides, itemsize):
+    """Whether the elements fill one block of memory, whichever way the axes lie in it."""
+    if 0 in shape:
+        return True
+    expected = itemsize
+    for stride, extent in sorted((stride, extent) for stride, extent in zip(strides, shape) if extent != 1):
+        if stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _of_interface(data, interface, writable, on_device):
+    try:
+        typestr, shape = interface["typestr"], tuple(map(int, interface["shape"]))
+        address, read_only = interface["data"] if interface.get("data") is not None else (None, False)
+        strides = interface.get("strides")
+    except (KeyError, TypeError, ValueError) as why:
+        raise ValueError(f"has an array interface that makes no sense: {why!r}") from None
+    if address is None:  # its memory is that of its buffer
+        return _of_numpy(numpy.asarray(data), writable)
+    try:
+        dtype = numpy.dtype(typestr)
+    except TypeError:
+        raise ValueError(f"has elements of type '{typestr}', which NumPy does not know") from None
+    number = elements.of_dtype(dtype)
+    if number < 0:
+        raise ValueError(f"has elements of type '{typestr}'{_why_no(dtype)}")
+    if writable and read_only:
+        raise ValueError("is read-only, and the result would replace it; pass a copy")
+    if strides is not None and not _dense(shape, strides, dtype.itemsize):
+        raise ValueError(f"is strided (shape {shape}, strides {tuple(strides)}), so its elements do not lie next to each "
+                         f"other; {_ADVICE}")
+    device = None
+    if on_device:
+        from . import cuda
+        device = cuda.memory()
+        device.await_producer(interface.get("stream"))
+    return Span(int(address), _product(shape), number, data, device)
+
+
+def _of_dlpack(data, writable):
+    tensor = dlpack.Tensor(data)
+    if writable and tensor.read_only:
+        raise ValueError("is read-only, and the result would replace it; pass a copy")
+    if tensor.element < 0:
+        raise ValueError(f"has elements of DLPack type {tensor.type_name}; it takes {', '.join(elements.NAMES)}")
+    size = elements.SIZES[tensor.element]
+    if tensor.strides is not None and not _dense(tensor.shape, [stride * size for stride in tensor.strides], size):
+        raise ValueError(f"is strided (shape {tensor.shape}, strides {tensor.strides} elements), so its elements do not lie "
+                         "next to each other; pass a contiguous tensor")
+    device = None
+    if tensor.on_device:
+        from . import cuda
+        device = cuda.memory()
+        device.await_producer(None)
+    return Span(tensor.address, _product(tensor.shape), tensor.element, tensor, device)
+
+
+def _product(shape):
+    result = 1
+    for extent in shape:
+        result *= extent
+    return result
+
+
+def index(value, name):
+    """A number that Python takes as an index, of a size that C can hold."""
+    try:
+        number = value.__index__()
+    except AttributeError:
+        raise TypeError(f"{name} is {value!r}; pass an integer") from None
+    if number > sys.maxsize or number < -sys.maxsize:
+        raise ValueError(f"{name} is {number}; pass less")
+    return number
+
+
+def copy(target, source, size):
+    ctypes.memmove(target, source, size)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libddl.so, and the functions of <ddl/shim/ddl.h> that Python calls.
+
+It is looked for in the folders of DDL_LIBRARY_PATH, in this package, and where the system looks. It loads without MPI and
+without CUDA, and finds them by itself where they are wanted.
+"""
+
+import ctypes
+import glob
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_void_p
+
+from . import errors
+
+_HANDLE = POINTER(c_void_p)
+_DATA = (c_void_p, c_void_p, c_size_t, c_int)  # in, out, count, element
+_TENSORS = (c_void_p, c_void_p, c_size_t, c_int, c_int)  # data, counts, tensors, element, op
+
+# The arguments of each collective behind its communicator; `run`, `start` and `plan` have them alike.
+COLLECTIVES = {
+    "allreduce": (*_DATA, c_int),
+    "allreduce_n": _TENSORS,
+    "reduce_scatter": (*_DATA, c_int),
+    "all_gather": _DATA,
+    "broadcast": (c_void_p, c_size_t, c_int, c_int),
+    "reduce": (*_DATA, c_int, c_int),
+    "gather": (*_DATA, c_int),
+    "scatter": (*_DATA, c_int),
+    "all_to_all": _DATA,
+    "barrier": (),
+}
+_FUNCTIONS = {
+    "last_error": (c_char_p,),
+    "version": (c_char_p,),
+    "size_element": (c_size_t, c_int),
+    "find_element": (c_int, c_char_p),
+    "find_op": (c_int, c_char_p),
+    "open_environment": (c_int, _HANDLE),
+    "split": (c_int, c_void_p, c_int, c_int, _HANDLE),
+    "close": (c_int, c_void_p),
+    "get_rank": (c_int, c_void_p),
+    "get_size": (c_int, c_void_p),
+    "get_local_rank": (c_int, c_void_p),
+    "get_local_size": (c_int, c_void_p),
+    "get_transport": (c_char_p, c_void_p),
+    "set_timeout": (c_int, c_void_p, c_double),
+    "set_schedule": (c_int, c_void_p, c_char_p),
+    "interrupt": (c_int, c_void_p),
+    "allocate": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
+    "deallocate": (c_int, c_void_p),
+    "count_of_block": (c_size_t, c_size_t, c_int, c_int),
+    "wait_request": (c_int, c_void_p),
+    "test_request": (c_int, c_void_p, POINTER(c_int)),
+    "get_descriptor": (c_int, c_void_p, POINTER(c_int)),
+    "free_request": (c_int, c_void_p),
+    "run_plan": (c_int, c_void_p),
+    "explain_plan": (c_int, c_void_p, c_char_p, c_size_t),
+    "free_plan": (c_int, c_void_p),
+}
+
+
+def _candidates(name):
+    """Paths of the library `name`, best first."""
+    folders = [folder for folder in os.environ.get("DDL_LIBRARY_PATH", "").split(os.pathsep) if folder]
+    folders.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+    for folder in folders:
+        yield from sorted(glob.glob(os.path.join(glob.escape(folder), name + "*")))
+    yield name + ".0"
+    yield name
+
+
+def load(name):
+    """The shared library `name`. Throws `ImportError` with what was tried."""
+    tried = []
+    for path in _candidates(name):
+        try:
+            return ctypes.CDLL(path)
+        except OSError as why:
+            tried.append(f"  {why}")
+    raise ImportError(f"{name} cannot be loaded; build ddl with DDL_BUILD_SHIMS, and name its folder in DDL_LIBRARY_PATH. "
+                      "What was tried:\n" + "\n".join(tried))
+
+
+class Functions:
+    """The functions of ddl.h without their `ddl_`: `functions.run_allreduce(...)` returns the status."""
+
+    def __init__(self, library):
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            self._declare(library, name, result, arguments)
+        for name, arguments in COLLECTIVES.items():
+            self._declare(library, "run_" + name, c_int, [c_void_p, *arguments])
+            self._declare(library, "start_" + name, c_int, [c_void_p, *arguments, _HANDLE])
+            if arguments:  # a barrier has no plan
+                self._declare(library, "plan_" + name, c_int, [c_void_p, *arguments, _HANDLE])
+
+    def _declare(self, library, name, result, arguments):
+        function = getattr(library, "ddl_" + name)
+        function.restype = result
+        function.argtypes = list(arguments)
+        setattr(self, name, function)
+
+    def failure(self, status):
+        """The exception that a status stands for, with the library's words."""
+        words = self.last_error().decode("utf-8", "replace")
+        return errors.BY_STATUS.get(status, errors.Error)(words)
+
+
+functions = Functions(load("libddl.so"))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives under way, and collectives that are set up once."""
+
+import ctypes
+
+from .library import functions
+
+
+class Request:
+    """A collective under way. Its arrays belong to it until it is done."""
+
+    def __init__(self, communicator, call, arguments, arrays):
+        self._arrays = arrays  # kept alive
+        self._communicator = communicator
+        self._handle = None
+        handle = ctypes.c_void_p()
+        status = getattr(functions, "start_" + call)(communicator._handle, *arguments, ctypes.byref(handle))
+        if status != 0:
+            raise functions.failure(status)
+        self._handle = handle.value
+
+    def wait(self) -> None:
+        """Blocks until the collective is done; throws what it threw."""
+        status = functions.wait_request(self._handle)
+        self._arrays = None
+        if status != 0:
+            raise functions.failure(status)
+
+    def test(self) -> bool:
+        """Whether it is done; throws what it threw."""
+        done = ctypes.c_int()
+        status = functions.test_request(self._handle, ctypes.byref(done))
+        if done.value:
+            self._arrays = None
+        if status != 0:
+            raise functions.failure(status)
+        return bool(done.value)
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when it is done, for selectors and event loops."""
+        descriptor = ctypes.c_int()
+        status = functions.get_descriptor(self._handle, ctypes.byref(descriptor))
+        if status != 0:
+            raise functions.failure(status)
+        return descriptor.value
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None and functions is not None:
+            if self._arrays is not None:
+                functions.wait_request(self._handle)  # peers may still read and write the arrays
+            functions.free_request(self._handle)
+
+
+class Plan:
+    """A collective that is set up once: `plan()` carries it out, again and again, with the least overhead."""
+
+    def __init__(self, communicator, call, arguments, arrays):
+        self._arrays = arrays  # kept alive
+        self._communicator = communicator
+        self._handle = None
+        handle = ctypes.c_void_p()
+        status = getattr(functions, "plan_" + call)(communicator._handle, *arguments, ctypes.byref(handle))
+        if status != 0:
+            raise functions.failure(status)
+        self._handle = ctypes.c_void_p(handle.value)  # converted once
+
+    def __call__(self, _run=functions.run_plan) -> int:
+        status = _run(self._handle)
+        if status:
+            raise functions.failure(status)
+        return 0
+
+    def explain(self) -> str:
+        """One line: schedule, transport, protocol, and why."""
+        line = ctypes.create_string_buffer(1024)
+        status = functions.explain_plan(self._handle, line, len(line))
+        if status != 0:
+            raise functions.failure(status)
+        return line.value.decode()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None and functions is not None:
+            functions.free_plan(self._handle)

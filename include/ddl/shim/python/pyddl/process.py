@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This process among the ranks: its start and end, its numbers, and IBM DDL's memory."""
+
+import ctypes
+import os
+import typing
+
+from . import arrays, interrupt
+from . import memory as memories
+from .communicator import Communicator
+from .errors import Error
+from .library import functions
+from .memory import Memory
+
+
+class _Nobody:
+    """Stands where the ranks will be, before `init` and after `finalize`."""
+
+    def __init__(self, why):
+        self._why = why
+
+    def __getattr__(self, name):
+        def refuse(*_arguments, **_more):
+            raise Error(f"{name}: pyddl {self._why}")
+        return refuse
+
+
+class _Process:
+    def __init__(self):
+        self.ranks = _Nobody("is not initialised; call pyddl.init() first")
+        self.started = False
+        self.watch = None
+
+
+here = _Process()
+
+
+def init(options: typing.Optional[str] = None) -> int:
+    """Finds the other ranks; to be called once, by all of them, before anything else.
+
+    `options` are those of IBM DDL, such as "-mode b:4x2"; without them, those of DDL_OPTIONS. Under mpirun, or if MPI runs in
+    this process, the ranks are MPI's; under ddlrun on one host, and where RANK and WORLD_SIZE are set, they are processes of
+    this host; else this process is alone.
+    """
+    if here.started:
+        state = "is already initialised" if initialized() else "was finalised, and a process starts once"
+        raise Error(f"init: pyddl {state}; call pyddl.init() once")
+    options = os.environ.get("DDL_OPTIONS") if options is None else options
+    handle = ctypes.c_void_p()
+    status = functions.open_environment(ctypes.byref(handle))
+    if status != 0:
+        raise functions.failure(status)
+    here.ranks = Communicator(handle.value)
+    here.started = True
+    here.watch = interrupt.watch(here.ranks.interrupt)
+    return 0
+
+
+def finalize() -> int:
+    """Ends what `init` began, at the end of the program. Does nothing where there is nothing to end."""
+    if initialized():
+        ranks, here.ranks = here.ranks, _Nobody("was finalised; call nothing behind pyddl.finalize()")
+        if here.watch is not None:
+            here.watch.stop()
+            here.watch = None
+        ranks.close()
+    return 0
+
+
+def initialized() -> bool:
+    """Whether this process is between `init` and `finalize`."""
+    return isinstance(here.ranks, Communicator)
+
+
+def world() -> Communicator:
+    """All ranks, as an object with a method for each function of this module."""
+    if not initialized():
+        here.ranks.world()
+    return here.ranks
+
+
+# Before `init`, and after `finalize`, the numbers are those that the launcher gave.
+_VARIABLES = {
+    "rank": ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"),
+    "size": ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"),
+    "local_rank": ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"),
+    "local_size": ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"),
+}
+
+
+def _number(name, alone):
+    if initialized():
+        return getattr(here.ranks, name)
+    for variable in _VARIABLES[name]:
+        value = os.environ.get(variable, "")
+        if value.isdigit():
+            return int(value)
+    return alone
+
+
+def rank() -> int:
+    """This process's rank, from 0."""
+    return _number("rank", 0)
+
+
+def size() -> int:
+    """The number of ranks."""
+    return _number("size", 1)
+
+
+def local_rank() -> int:
+    """This process's rank among those of its host: the number of the GPU to use, if each has one."""
+    return _number("local_rank", 0)
+
+
+def local_size() -> int:
+    """The number of ranks on this host."""
+    return _number("local_size", 1)
+
+
+def malloc(alignment: int, nbytes: int) -> typing.Tuple[int, Memory]:
+    """Memory that the other ranks of the host can map, zero at first: the bytes that it has, and the memory.
+
+    The bytes are `nbytes` up to the next multiple of `alignment`; all of them may be used.
+    """
+    ranks = world()
+    try:
+        step, wanted = arrays.index(alignment, "alignment"), arrays.index(nbytes, "nbytes")
+    except (TypeError, ValueError) as why:
+        raise type(why)(f"malloc, rank {ranks.rank}: {why}") from None
+    if step < 1 or step & (step - 1) or step > 4096:
+        raise ValueError(f"malloc, rank {ranks.rank}: alignment is {step}; pass a power of 2 up to 4096, such as 64")
+    if wanted < 0:
+        raise ValueError(f"malloc, rank {ranks.rank}: nbytes is {wanted}; pass 0 or more")
+    usable = -(-wanted // step) * step
+    return usable, ranks.malloc(usable)
+
+
+def free(buf: Memory) -> int:
+    """Gives memory of `malloc` back."""
+    _named("free", buf, Memory.free)
+    return 0
+
+
+def memcpy_host_to_device(buf: Memory, array) -> int:
+    """Copies the elements of an array to the beginning of `buf`. The array may be changed behind `memsync`."""
+    _named("memcpy_host_to_device", buf, memories.copy_to, array)
+    return 0
+
+
+def memcpy_device_to_host(array, buf: Memory) -> int:
+    """Copies as many elements as an array has from the beginning of `buf`. They are there behind `memsync`."""
+    _named("memcpy_device_to_host", buf, lambda memory, target: memories.copy_from(target, memory), array)
+    return 0
+
+
+def memsync() -> int:
+    """Returns when all copies are done."""
+    world()
+    return 0
+
+
+def version() -> str:
+    """The version of the library."""
+    return functions.version().decode()
+
+
+def _named(call, buf, act, *arguments):
+    """Acts on memory of `malloc`; a failure says of which call, and on which rank."""
+    if not isinstance(buf, Memory):
+        raise TypeError(f"{call}, rank {rank()}: buf is of type {type(buf).__name__}; pass memory of pyddl.malloc")
+    try:
+        act(buf, *arguments)
+    except Error:
+        raise
+    except (TypeError, ValueError) as why:
+        raise type(why)(f"{call}, rank {rank()}: {'the array' if arguments and buf.address else 'buf'} {why}") from None

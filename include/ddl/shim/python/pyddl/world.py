@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives of all ranks, as functions: each is the method of `Communicator` of that name."""
+
+import functools
+
+import numpy
+
+from .communicator import Communicator
+from .elements import DDL_OP_SUM
+from .process import here
+
+
+def allreduce(x, n=None, type=None, op=DDL_OP_SUM) -> int:
+    """Replaces `x` by the combination of all ranks' `x`, on every rank.
+
+    `x`: a NumPy array, memory of `malloc`, or any object that this module takes. `n`: so many of its first elements; without
+    it, all. `type`: a DDL_TYPE constant, which must be that of an array, and is float for memory if it is left out. `op`: a
+    DDL_OP constant. Returns DDL_SUCCESS; throws `ValueError`, `TypeError` or a `pyddl.Error` if something is wrong.
+    """
+    return here.ranks.allreduce(x, n, type, op)
+
+
+def _of_all_ranks(method):
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(*arguments, **more):
+        return getattr(here.ranks, name)(*arguments, **more)
+
+    call.__qualname__ = name
+    call.__module__ = __name__
+    call.__wrapped__ = functools.partial(method, None)  # so that help shows the arguments without `self`
+    return call
+
+
+allreduce_n = _of_all_ranks(Communicator.allreduce_n)
+broadcast = _of_all_ranks(Communicator.broadcast)
+reduce = _of_all_ranks(Communicator.reduce)
+reduce_scatter = _of_all_ranks(Communicator.reduce_scatter)
+all_gather = _of_all_ranks(Communicator.all_gather)
+gather = _of_all_ranks(Communicator.gather)
+scatter = _of_all_ranks(Communicator.scatter)
+all_to_all = _of_all_ranks(Communicator.all_to_all)
+barrier = _of_all_ranks(Communicator.barrier)
+block = _of_all_ranks(Communicator.block)
+allreduce_async = _of_all_ranks(Communicator.allreduce_async)
+allreduce_n_async = _of_all_ranks(Communicator.allreduce_n_async)
+broadcast_async = _of_all_ranks(Communicator.broadcast_async)
+barrier_async = _of_all_ranks(Communicator.barrier_async)
+plan_allreduce = _of_all_ranks(Communicator.plan_allreduce)
+split = _of_all_ranks(Communicator.split)
+set_timeout = _of_all_ranks(Communicator.set_timeout)
+set_schedule = _of_all_ranks(Communicator.set_schedule)
+
+
+def zeros(shape, dtype=numpy.float32) -> numpy.ndarray:
+    """A NumPy array of zeros in memory that the other ranks of the host can map: collectives on it copy nothing."""
+    dtype = numpy.dtype(dtype)
+    extents = (shape,) if numpy.isscalar(shape) else tuple(shape)
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"zeros: the shape is {shape}; pass 0 or more for each axis")
+    count = int(numpy.prod(extents, dtype=object))
+    return here.ranks.malloc(max(count * dtype.itemsize, 1)).array(extents, dtype)
+
+
+empty = zeros  # such memory is zero anyway
