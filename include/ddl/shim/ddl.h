@@ -146,6 +146,9 @@ DDL_API const char* ddl_get_transport(const ddl_communicator* ranks);
 DDL_API ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds);
 /** The schedule of later reductions, by its name in C++, such as "ring"; "tuned" is the default. All ranks set the same. */
 DDL_API ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name);
+/** The same in IBM DDL's words, as DDL_OPTIONS holds them: "-mode b:4x2x3" is a hierarchy of 4 ranks, 2 groups of these, 3 of
+ * those, whose product is the number of ranks. Counts for the sums that the library has such a schedule for. */
+DDL_API ddl_status ddl_set_options(ddl_communicator* ranks, const char* options);
 /** Ends the call under way on this communicator: it returns DDL_INTERRUPTED, the peers' calls DDL_BROKEN or DDL_PEER_LOST, and
  * the communicator is broken. For another thread; does nothing if no call is under way. */
 DDL_API ddl_status ddl_interrupt(ddl_communicator* ranks);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/shim/backend.hpp>
+
+namespace ddl::shim {
+
+/// What a library that needs MPI offers to one that must load without: its openers, and MPI's start and end.
+///
+/// The library `companion` is looked for beside the one that asks, when MPI runs in the process or a launcher of MPI started
+/// it. It exports `ddl_companion`, which returns nullptr to a library of another build.
+struct companion {
+    const opener* openers;
+    std::size_t count;
+    bool (*is_up)() noexcept;
+    ddl_status (*world_rank)(int* rank, const listener& heard) noexcept;
+    ddl_status (*finalize)(const listener& heard) noexcept;
+};
+
+/// Changes with everything that a library and its companion hand each other.
+inline constexpr const char* companion_build = "ddl 0.1.0, interface 1";
+
+/// The companion; nullptr if there is none, with the reason in `why`.
+const companion* load_companion(text& why) noexcept;
+/// Whether an MPI library of this process is started and not ended, whichever it is. Loads nothing.
+bool mpi_is_up() noexcept;
+/// Whether an MPI library is loaded at all.
+bool mpi_is_loaded() noexcept;
+/// Whether a launcher of MPI started this process.
+bool launched_by_mpi() noexcept;
+
+}  // namespace ddl::shim
+
+extern "C" const ddl::shim::companion* ddl_companion(const char* build) noexcept;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/schedule/direct.hpp>
+#include <ddl/schedule/hierarchical.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
+#include <ddl/schedule/ring.hpp>
+
+namespace ddl::shim {
+
+/// How many ranks each level of the machine has, innermost first, as a program said once before its first call: what
+/// `-mode b:4x2x3` is about. Levels beyond the last have one rank.
+struct by_extents {
+    static constexpr int levels = 4;
+
+    static void set(const int* extents, int count) noexcept {
+        for (int level = 0; level < levels; ++level) extents_[level] = level < count ? extents[level] : 1;
+    }
+
+    /// The levels from `first` on as a shape of `size` ranks; one level of all where the extents are of another group.
+    static shape of(int size, int first) noexcept {
+        int extents[levels] = {1, 1, 1, 1};
+        int product = 1;
+        for (int level = first; level < levels; ++level) product *= extents[level - first] = extents_[level];
+        if (product != size) return {size, 1, 1, 1};
+        return {extents[0], extents[1], extents[2], extents[3]};
+    }
+
+private:
+    static inline int extents_[levels] = {1, 1, 1, 1};
+};
+
+/// A hierarchy of the extents that the program gave, whatever the machine looks like: `Inner` in the innermost groups,
+/// `Outer` across them, level by level.
+template <class Inner, class Outer, int First = 0>
+struct in_extents {
+    static constexpr const char* name = "in_extents";
+    using hierarchy_of_four = hierarchical<Inner, Outer, Outer, Outer>;
+    static auto allreduce(const shape& ranks) noexcept {
+        return hierarchy_of_four::allreduce(by_extents::of(ranks.size(), First));
+    }
+};
+static_assert(schedule<in_extents<direct, ring>>);
+
+/// The same where the innermost groups are the nodes of the machine, whose memory then carries that level.
+template <class Inner, class Outer>
+using in_nodes = hierarchical<Inner, in_extents<Outer, Outer, 1>>;
+
+/// What the modes of DDL_OPTIONS stand for: `b` and `n`, `r`, `m` and `c`.
+using enhanced = in_extents<direct, ring>;
+using rings = in_extents<ring, ring>;
+using halvings = in_extents<recursive_halving, recursive_halving>;
+using enhanced_on_nodes = in_nodes<direct, ring>;
+using rings_on_nodes = in_nodes<ring, ring>;
+using halvings_on_nodes = in_nodes<recursive_halving, recursive_halving>;
+
+}  // namespace ddl::shim

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/companion.hpp>
+#include <ddl/shim/objects.hpp>
+#include <ddl/shim/options.hpp>
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace ddl::shim;
+using ddl::text;
+
+namespace ddl::shim {
+
+ddl_communicator* hold(std::unique_ptr<backend> ranks) {
+    static std::atomic<std::uint64_t> opened{0};
+    mapped_memory::here().open(ranks->memory());
+    ddl_communicator* const made = handle<ddl_communicator>::take();
+    const std::lock_guard lock{made->calls};
+    made->rows = &ranks->rows();
+    made->object = ranks->object();
+    made->rank = ranks->rank();
+    made->size = ranks->size();
+    made->schedule = 0;
+    made->mode = 0;
+    made->interrupted = false;
+    made->opened = ++opened;
+    made->ranks = std::move(ranks);
+    return made;
+}
+
+}  // namespace ddl::shim
+
+namespace {
+
+using handles = handle<ddl_communicator>;
+
+ddl_status no_communicator(const char* operation) noexcept {
+    return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                   "this is no open communicator; open one, and use it until ddl_close");
+}
+ddl_status no_place(const char* operation, const char* argument) noexcept {
+    return refused(DDL_INVALID_ARGUMENT, operation, -1, "%s is NULL; pass where the result is to go", argument);
+}
+
+/// The openers of this library and of its companion, if that is wanted: the first that `has` what is asked for.
+template <class Has>
+const opener* find_opener(Has has, bool with_companion, text& why) noexcept {
+    for (const opener& each : openers())
+        if (has(each)) return &each;
+    const companion* const more = with_companion ? load_companion(why) : nullptr;
+    for (std::size_t i = 0; more != nullptr && i < more->count; ++i)
+        if (has(more->openers[i])) return &more->openers[i];
+    return nullptr;
+}
+
+/// Runs `open(world)` and makes a handle of what it opened.
+template <class Open>
+ddl_status opened(ddl_communicator** world, const char* operation, Open open) noexcept {
+    if (world == nullptr) return no_place(operation, "the pointer to the communicator");
+    *world = nullptr;
+    std::unique_ptr<backend> ranks;
+    if (const ddl_status status = open(ranks)) return status;
+    return guarded(this_thread, operation, [&] { *world = hold(std::move(ranks)); });
+}
+
+const char* value_of(const char* variable) noexcept {
+    const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+    return value == nullptr ? "" : value;
+}
+
+/// What DDL_TRANSPORT says, else what the process looks like.
+bool wants_mpi() noexcept {
+    const char* const said = value_of("DDL_TRANSPORT");
+    if (*said != '\0') return std::strcmp(said, "mpi") == 0;
+    if (mpi_is_up()) return true;
+    if (*value_of("RANK") != '\0' && *value_of("WORLD_SIZE") != '\0' && *value_of("DDL_JOB") != '\0') return false;
+    return launched_by_mpi();
+}
+
+bool opens_by_mpi(const opener& one) noexcept { return one.by_mpi != nullptr; }
+
+}  // namespace
+
+extern "C" {
+
+ddl_status ddl_open_environment(ddl_communicator** world) {
+    const char* const said = value_of("DDL_TRANSPORT");
+    if (*said != '\0' && std::strcmp(said, "mpi") != 0 && std::strcmp(said, "shared_memory") != 0)
+        return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
+                       "DDL_TRANSPORT is \"%.40s\"; it takes mpi or shared_memory", said);
+    if (wants_mpi()) return ddl_open_mpi(nullptr, 0, world);
+    return opened(world, "open_environment", [](std::unique_ptr<backend>& ranks) noexcept {
+        text why;
+        const opener* const found =
+            find_opener([](const opener& one) { return one.by_environment != nullptr; }, false, why);
+        if (found == nullptr)
+            return refused(DDL_UNSUPPORTED, "open_environment", -1, "this library has no transport that needs no MPI");
+        return found->by_environment(ranks, this_thread);
+    });
+}
+
+ddl_status ddl_open_job(const char* job, int rank, int size, double seconds, ddl_communicator** world) {
+    return opened(world, "open_job", [&](std::unique_ptr<backend>& ranks) noexcept {
+        if (job == nullptr)
+            return refused(DDL_INVALID_ARGUMENT, "open_job", rank,
+                           "the job's name is NULL; pass one name on all ranks");
+        if (!(seconds >= 0))
+            return refused(DDL_INVALID_ARGUMENT, "open_job", rank, "the timeout is %g s; pass 0 or more", seconds);
+        text why;
+        const opener* const found = find_opener([](const opener& one) { return one.by_job != nullptr; }, false, why);
+        if (found == nullptr)
+            return refused(DDL_UNSUPPORTED, "open_job", rank,
+                           "this library has no transport for the ranks of one host");
+        return found->by_job(job, rank, size, seconds, ranks, this_thread);
+    });
+}
+
+ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicator** world) {
+    return opened(world, "open_mpi", [&](std::unique_ptr<backend>& ranks) noexcept {
+        if (!(seconds >= 0))
+            return refused(DDL_INVALID_ARGUMENT, "open_mpi", -1, "the timeout is %g s; pass 0 or more", seconds);
+        text why;
+        const opener* const found = find_opener(opens_by_mpi, true, why);
+        if (found == nullptr)
+            return refused(DDL_UNSUPPORTED, "open_mpi", -1,
+                           "the part that needs MPI cannot be loaded (%.200s); install it, or set "
+                           "DDL_TRANSPORT=shared_memory if all ranks are on this host",
+                           why.c_str());
+        const companion* const part = openers().empty() ? nullptr : load_companion(why);
+        if (part != nullptr && mpi_is_up() && !part->is_up())
+            return refused(DDL_UNSUPPORTED, "open_mpi", -1,
+                           "MPI runs in this process, but it is another MPI than ddl was built with; use one MPI");
+        return found->by_mpi(communicator, seconds, ranks, this_thread);
+    });
+}
+
+ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part) {
+    return opened(part, "split", [&](std::unique_ptr<backend>& made) noexcept {
+        if (!handles::alive(ranks)) return no_communicator("split");
+        const std::lock_guard lock{ranks->calls};
+        if (!handles::alive(ranks)) return no_communicator("split");
+        return ranks->ranks->split(color, key, made, this_thread);
+    });
+}
+
+ddl_status ddl_close(ddl_communicator* ranks) {
+    if (ranks == nullptr) return DDL_OK;
+    if (!handles::alive(ranks)) return no_communicator("close");
+    {
+        const std::lock_guard lock{ranks->calls};
+        if (!handles::bury(ranks)) return no_communicator("close");
+        mapped_memory::here().close(ranks->ranks->memory());
+        ranks->ranks.reset();
+    }
+    handles::give(ranks);
+    return DDL_OK;
+}
+
+int ddl_get_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->rank : -1; }
+int ddl_get_size(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->size : -1; }
+int ddl_get_local_rank(const ddl_communicator* ranks) {
+    return handles::alive(ranks) ? ranks->ranks->local_rank() : -1;
+}
+int ddl_get_local_size(const ddl_communicator* ranks) {
+    return handles::alive(ranks) ? ranks->ranks->local_size() : -1;
+}
+const char* ddl_get_transport(const ddl_communicator* ranks) {
+    return handles::alive(ranks) ? ranks->ranks->transport() : nullptr;
+}
+
+ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds) {
+    if (!handles::alive(ranks)) return no_communicator("set_timeout");
+    if (!(seconds > 0))
+        return refused(DDL_INVALID_ARGUMENT, "set_timeout", ranks->rank, "the timeout is %g s; pass more than 0",
+                       seconds);
+    const std::lock_guard lock{ranks->calls};
+    if (!handles::alive(ranks)) return no_communicator("set_timeout");
+    ranks->ranks->set_timeout(seconds);
+    return DDL_OK;
+}
+
+ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name) {
+    if (!handles::alive(ranks)) return no_communicator("set_schedule");
+    const std::lock_guard lock{ranks->calls};
+    if (!handles::alive(ranks)) return no_communicator("set_schedule");
+    const int found = name == nullptr ? -1 : ranks->ranks->schedule(name);
+    if (found < 0)
+        return refused(DDL_UNSUPPORTED, "set_schedule", ranks->rank,
+                       "this library was built without the schedule %.60s; pass tuned",
+                       name == nullptr ? "NULL" : name);
+    ranks->schedule = found;
+    return DDL_OK;
+}
+
+ddl_status ddl_set_options(ddl_communicator* ranks, const char* options) {
+    if (!handles::alive(ranks)) return no_communicator("set_options");
+    const std::lock_guard lock{ranks->calls};
+    if (!handles::alive(ranks)) return no_communicator("set_options");
+    ddl::shim::options given;
+    text why;
+    if (!options_reader{ranks->size, why}.read(options == nullptr ? "" : options, given))
+        return refused(DDL_INVALID_ARGUMENT, "set_options", ranks->rank, "%s", why.c_str());
+    const bool on_nodes = given.levels > 0 && ranks->ranks->nodes_of(given.extents[0]);
+    const int found = ranks->ranks->schedule(schedule_of_mode(given, on_nodes));
+    if (found < 0)
+        return refused(DDL_UNSUPPORTED, "set_options", ranks->rank,
+                       "this library was built without the mode %c; pass p", given.mode);
+    if (given.levels == 0) given.extents[0] = ranks->size;
+    ranks->ranks->set_extents(given.extents, by_extents::levels);
+    ranks->mode = found;
+    return DDL_OK;
+}
+
+ddl_status ddl_interrupt(ddl_communicator* ranks) {
+    if (!handles::alive(ranks)) return no_communicator("interrupt");
+    const bool idle = ranks->started.load() == 0 && ranks->calls.try_lock();
+    if (idle) {
+        ranks->calls.unlock();
+        return DDL_OK;
+    }
+    ranks->interrupted = true;
+    ranks->ranks->interrupt();
+    return DDL_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/companion.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <link.h>
+
+namespace ddl::shim {
+namespace {
+
+/// The folder of this library, with a slash behind it; "" if the system does not know.
+std::string own_folder() {
+    Dl_info own{};
+    if (::dladdr(reinterpret_cast<void*>(&load_companion), &own) == 0 || own.dli_fname == nullptr) return "";
+    const std::string path = own.dli_fname;
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+/// `MPI_Initialized` or `MPI_Finalized` of a library that this process has loaded, however it did.
+using asked_of_mpi = int (*)(int*);
+asked_of_mpi found_in_mpi(const char* function) noexcept {
+    struct search {
+        const char* function;
+        void* found;
+    } looking{function, nullptr};
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* library, std::size_t, void* data) {
+            auto& [name, found] = *static_cast<search*>(data);
+            const char* const slash = std::strrchr(library->dlpi_name, '/');
+            const char* const file = slash == nullptr ? library->dlpi_name : slash + 1;
+            if (std::strncmp(file, "libmpi", 6) != 0) return 0;
+            void* const opened = ::dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+            if (opened == nullptr) return 0;
+            found = ::dlsym(opened, name);
+            ::dlclose(opened);  // it was loaded before, and stays
+            return found == nullptr ? 0 : 1;
+        },
+        &looking);
+    return reinterpret_cast<asked_of_mpi>(looking.found);
+}
+
+bool is_set(const char* variable) noexcept {
+    const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+    return value != nullptr && *value != '\0';
+}
+
+const companion* found_companion(text& why) noexcept {
+    constexpr std::string_view file = DDL_SHIM_COMPANION;  // written by ddl_add_shim
+    if (file.empty()) {
+        why.append("this library was built without MPI");
+        return nullptr;
+    }
+    try {
+        const std::string path = own_folder().append(file);
+        void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            why.append("%s", ::dlerror());
+            return nullptr;
+        }
+        const auto entry = reinterpret_cast<decltype(&ddl_companion)>(::dlsym(library, "ddl_companion"));
+        const companion* const found = entry == nullptr ? nullptr : entry(companion_build);
+        if (found == nullptr) why.append("%s is of another build", path.c_str());
+        return found;
+    } catch (const std::exception& failure) {
+        why.append("%s", failure.what());
+        return nullptr;
+    }
+}
+
+}  // namespace
+
+const companion* load_companion(text& why) noexcept {
+    static text reason;
+    static const companion* const found = found_companion(reason);
+    if (found == nullptr) why = reason;
+    return found;
+}
+
+bool mpi_is_loaded() noexcept { return found_in_mpi("MPI_Initialized") != nullptr; }
+
+bool mpi_is_up() noexcept {
+    const asked_of_mpi initialized = found_in_mpi("MPI_Initialized");
+    const asked_of_mpi finalized = found_in_mpi("MPI_Finalized");
+    int started = 0;
+    int ended = 0;
+    return initialized != nullptr && finalized != nullptr && initialized(&started) == 0 && started != 0 &&
+           finalized(&ended) == 0 && ended == 0;
+}
+
+bool launched_by_mpi() noexcept {
+    if (is_set("PMIX_RANK") || is_set("PMI_RANK") || is_set("PMI_FD")) return true;
+    return is_set("OMPI_COMM_WORLD_SIZE") && !is_set("RANK");  // with RANK it is a launcher that only looks like one
+}
+
+}  // namespace ddl::shim

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/objects.hpp>
+
+#include <cstring>
+
+using namespace ddl::shim;
+
+extern "C" {
+
+ddl_status ddl_allocate(ddl_communicator* ranks, size_t bytes, void** data) {
+    if (data == nullptr)
+        return refused(DDL_INVALID_ARGUMENT, "allocate", -1,
+                       "the pointer to the memory is NULL; pass where it is to go");
+    *data = nullptr;
+    if (!handle<ddl_communicator>::alive(ranks))
+        return refused(DDL_INVALID_ARGUMENT, "allocate", -1,
+                       "this is no open communicator; open one, and use it until ddl_close");
+    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX))
+        return refused(DDL_INVALID_ARGUMENT, "allocate", ranks->rank,
+                       "%zu bytes are more than any memory holds; is it negative?", bytes);
+    return guarded(this_thread, "allocate", [&] {
+        const ddl::memory_source source = ranks->ranks->memory();
+        const std::size_t held = bytes == 0 ? 1 : bytes;
+        std::byte* const memory = source.allocate(held);
+        std::memset(memory, 0, held);
+        mapped_memory::here().add(memory, held, source);
+        *data = memory;
+    });
+}
+
+ddl_status ddl_deallocate(void* data) {
+    if (data == nullptr) return DDL_OK;
+    bool ours = false;
+    const ddl_status status = guarded(this_thread, "deallocate", [&] { ours = mapped_memory::here().give_back(data); });
+    if (status != DDL_OK || ours) return status;
+    return refused(DDL_INVALID_ARGUMENT, "deallocate", -1,
+                   "%p is not from ddl_allocate, or was given back before; give back each pointer once", data);
+}
+
+}  // extern "C"

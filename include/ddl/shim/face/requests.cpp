@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/objects.hpp>
+
+#include <cerrno>
+#include <cmath>
+#include <poll.h>
+
+using namespace ddl::shim;
+
+namespace {
+
+using handles = handle<ddl_request>;
+
+/// Calls `use(progress)` for a request that is held.
+template <class Use>
+ddl_status with_request(ddl_request* request, const char* operation, Use use) noexcept {
+    if (!handles::alive(request))
+        return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                       "this is no request; start a collective, and use its request until ddl_free_request");
+    const std::shared_ptr<progress> call = request->call;
+    ddl_status status = DDL_OK;
+    const ddl_status asked = guarded(this_thread, operation, [&] { status = use(*call); });
+    return asked != DDL_OK ? asked : status;
+}
+
+ddl_status outcome(const progress& call) noexcept {
+    return call.status == DDL_OK ? DDL_OK : this_thread(call.status, call.words.c_str());
+}
+
+/// Waits for `seconds` at most: the event of the request becomes readable when it is done.
+bool done_within(const progress& call, double seconds) {
+    if (call.done.test()) return true;
+    if (!(seconds > 0)) return false;
+    const double end = ddl::now() + seconds;
+    pollfd watched{call.done.descriptor(), POLLIN, 0};
+    for (double left = seconds; left > 0; left = end - ddl::now()) {
+        const int milliseconds = static_cast<int>(std::ceil(std::min(left, 1e6) * 1000));
+        if (::poll(&watched, 1, milliseconds) > 0) break;
+        if (errno == EINTR) break;  // a signal: the caller may want to see to it
+    }
+    return call.done.test();
+}
+
+}  // namespace
+
+extern "C" {
+
+ddl_status ddl_wait_request(ddl_request* request) {
+    return with_request(request, "wait_request", [](progress& call) -> ddl_status {
+        call.done.wait();
+        return outcome(call);
+    });
+}
+
+ddl_status ddl_wait_request_for(ddl_request* request, double seconds, int* done) {
+    if (done == nullptr)
+        return refused(DDL_INVALID_ARGUMENT, "wait_request_for", -1, "done is NULL; pass where the answer is to go");
+    *done = 0;
+    return with_request(request, "wait_request_for", [&](progress& call) -> ddl_status {
+        if (!done_within(call, seconds)) return DDL_OK;
+        *done = 1;
+        return outcome(call);
+    });
+}
+
+ddl_status ddl_test_request(ddl_request* request, int* done) { return ddl_wait_request_for(request, 0, done); }
+
+ddl_status ddl_on_completion(ddl_request* request, ddl_callback then, void* context) {
+    if (then == nullptr)
+        return refused(DDL_INVALID_ARGUMENT, "on_completion", -1, "the callback is NULL; pass a function");
+    return with_request(request, "on_completion", [&](progress& call) -> ddl_status {
+        call.done.on_completion([kept = request->call, then, context](std::exception_ptr) {
+            then(kept->status, kept->words.c_str(), context);
+        });
+        return DDL_OK;
+    });
+}
+
+ddl_status ddl_get_descriptor(ddl_request* request, int* descriptor) {
+    if (descriptor == nullptr)
+        return refused(DDL_INVALID_ARGUMENT, "get_descriptor", -1, "descriptor is NULL; pass where it is to go");
+    return with_request(request, "get_descriptor", [&](progress& call) -> ddl_status {
+        *descriptor = call.done.descriptor();
+        return DDL_OK;
+    });
+}
+
+ddl_status ddl_free_request(ddl_request* request) {
+    if (request == nullptr) return DDL_OK;
+    if (!handles::alive(request) || !handles::bury(request))
+        return refused(DDL_INVALID_ARGUMENT, "free_request", -1, "this is no request; free each once");
+    request->call.reset();
+    handles::give(request);
+    return DDL_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/companion.hpp>
+#include <ddl/shim/ddl.hpp>
+#include <ddl/shim/ibm/error_line.hpp>
+#include <ddl/shim/ibm/performance.hpp>
+#include <ddl/shim/last_error.hpp>
+#include <ddl/shim/mapped_memory.hpp>
+#include <ddl/transport/launcher.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+using namespace ddl::shim;
+
+namespace {
+
+/// The one world of a process, as IBM's interface knows it.
+struct process {
+    std::mutex changes;
+    ddl_communicator* world = nullptr;
+    std::atomic<ddl_communicator*> ready{nullptr};  // `world`, once its options are set
+    bool by_user = false;                           // whether `ddl_init` made it ready
+    bool finalized = false;
+    options given;
+    std::unique_ptr<performance> times;
+
+    static process& here() {
+        static process& kept = *new process;  // stays: other threads may still call while the process ends
+        return kept;
+    }
+};
+
+const char* variable(const char* name) noexcept {
+    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+}
+
+int reported(ddl_status status, std::source_location where = std::source_location::current()) noexcept {
+    return failed(status, ddl_last_error(), where);
+}
+
+/// Nobody says how many ranks there are, but a program with an MPI library may go on to use MPI, as Horovod does: then it is
+/// started here.
+bool is_singleton_of_mpi() noexcept {
+    for (const char* const name : {"RANK", "WORLD_SIZE", "DDL_TRANSPORT"})
+        if (variable(name) != nullptr) return false;
+    return mpi_is_loaded() && !mpi_is_up() && !launched_by_mpi();
+}
+
+/// Opens the world if that is to be done, and sets its options.
+ddl_status start(process& here, const char* words) noexcept {
+    if (here.finalized)
+        return refused(DDL_INVALID_ARGUMENT, "init", -1,
+                       "DDL was finalized in this process; start it once, and end it last");
+    if (here.world == nullptr) {
+        const ddl_status opened =
+            is_singleton_of_mpi() ? ddl_open_mpi(nullptr, 0, &here.world) : ddl_open_environment(&here.world);
+        if (opened != DDL_OK) return opened;
+    }
+    const int rank = ddl_get_rank(here.world);
+    const int size = ddl_get_size(here.world);
+    if (words == nullptr) words = "";
+    ddl::text why;
+    options given;
+    if (!options_reader{size, why}.read(words, given)) return this_thread(DDL_INVALID_ARGUMENT, why.c_str());
+    if (const ddl_status status = ddl_set_options(here.world, words)) return status;
+    here.given = given;
+    here.times = std::make_unique<performance>(given);
+    here.ready = here.world;
+    if (given.dbg_level > 0 && rank == 0)
+        std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", size,
+                     ddl_get_transport(here.world), words, schedule_of_mode(given, false));
+    return DDL_OK;
+}
+
+/// The world that is ready, started from DDL_OPTIONS if nobody did; nullptr if that fails.
+ddl_communicator* started(ddl_status& status) noexcept {
+    process& here = process::here();
+    if (ddl_communicator* const ready = here.ready.load(std::memory_order_acquire)) [[likely]]
+        return ready;
+    const std::lock_guard lock{here.changes};
+    if (here.ready == nullptr) status = start(here, variable("DDL_OPTIONS"));
+    return here.ready;
+}
+
+constexpr ddl_element elements[] = {DDL_FLOAT,  DDL_HALF,  DDL_DOUBLE, DDL_INT8,  DDL_UINT8,  DDL_INT16,
+                                    DDL_UINT16, DDL_INT32, DDL_UINT32, DDL_INT64, DDL_UINT64, DDL_BFLOAT16};
+constexpr ddl_op ops[] = {DDL_SUM, DDL_PRODUCT, DDL_MINIMUM, DDL_MAXIMUM};
+
+/// The number of ddl.h for one of IBM's; one that no table has for what is none.
+template <std::size_t Count>
+int translated(const int (&numbers)[Count], int number) noexcept {
+    return number >= 0 && number < static_cast<int>(Count) ? numbers[number] : -1;
+}
+
+/// Fills `answer` by `ask(world)`, once DDL is started.
+int answered(const char* what, int* answer, int (*ask)(const ddl_communicator*)) noexcept {
+    if (answer == nullptr)
+        return reported(refused(DDL_INVALID_ARGUMENT, what, -1, "the pointer is NULL; pass where the answer is to go"));
+    const ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire);
+    if (world == nullptr)
+        return reported(refused(DDL_INVALID_ARGUMENT, what, -1, "DDL is not started; call ddl_init first"));
+    *answer = ask(world);
+    return DDL_SUCCESS;
+}
+
+int copied(const char* what, void* to, const void* from, std::size_t bytes) noexcept {
+    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) || (bytes != 0 && (to == nullptr || from == nullptr)))
+        return reported(
+            refused(DDL_INVALID_ARGUMENT, what, -1, "%zu bytes from %p to %p make no sense", bytes, from, to));
+    for (const void* const each : {static_cast<const void*>(to), from})
+        if (mapped_memory::here().is_given_back(each))
+            return reported(
+                refused(DDL_INVALID_ARGUMENT, what, -1, "%p was given back with ddl_free; allocate it anew", each));
+    if (bytes != 0) std::memcpy(to, from, bytes);
+    return DDL_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+DDL_API int ddl_init(const char* words) {
+    process& here = process::here();
+    const std::lock_guard lock{here.changes};
+    if (here.by_user)
+        return reported(
+            refused(DDL_INVALID_ARGUMENT, "init", -1, "DDL is started already; call ddl_init once in a process"));
+    const ddl_status status = start(here, words);
+    here.by_user = status == DDL_OK;
+    return reported(status);
+}
+
+DDL_API int ddl_finalize(void) {
+    process& here = process::here();
+    const std::lock_guard lock{here.changes};
+    here.ready = nullptr;
+    here.by_user = false;
+    here.finalized = true;
+    const ddl_status closed = ddl_close(std::exchange(here.world, nullptr));
+    if (closed != DDL_OK || !mpi_is_up()) return reported(closed);
+    ddl::text why;
+    const companion* const part = load_companion(why);
+    if (part == nullptr)
+        return reported(refused(DDL_UNSUPPORTED, "finalize", -1, "MPI cannot be ended: %.200s", why.c_str()));
+    return reported(part->finalize(this_thread));
+}
+
+DDL_API int ddl_rank(int* rank) {
+    if (rank == nullptr)
+        return reported(
+            refused(DDL_INVALID_ARGUMENT, "rank", -1, "the pointer is NULL; pass where the answer is to go"));
+    if (const ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire)) {
+        *rank = ddl_get_rank(world);
+        return DDL_SUCCESS;
+    }
+    if (mpi_is_up()) {
+        ddl::text why;
+        const companion* const part = load_companion(why);
+        if (part == nullptr)
+            return reported(refused(DDL_UNSUPPORTED, "rank", -1, "MPI cannot be asked: %.200s", why.c_str()));
+        return reported(part->world_rank(rank, this_thread));
+    }
+    return reported(guarded(this_thread, "rank", [&] { *rank = ddl::launcher::from_environment().rank; }));
+}
+DDL_API int ddl_size(int* size) { return answered("size", size, ddl_get_size); }
+DDL_API int ddl_local_rank(int* rank) { return answered("local_rank", rank, ddl_get_local_rank); }
+DDL_API int ddl_local_size(int* size) { return answered("local_size", size, ddl_get_local_size); }
+
+DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
+    constexpr auto most = static_cast<std::size_t>(PTRDIFF_MAX);
+    if (memory == nullptr || quantum > most || bytes > most - quantum) {
+        reported(refused(DDL_INVALID_ARGUMENT, "malloc", -1,
+                         "%zu bytes in units of %zu make no sense; is one negative?", bytes, quantum));
+        return 0;
+    }
+    *memory = nullptr;
+    const std::size_t unit = quantum == 0 ? 1 : quantum;
+    const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+    if (ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire))
+        return reported(ddl_allocate(world, rounded, memory)) == DDL_OK ? rounded : 0;
+    // not yet started, which only all ranks together can do: memory of this process, which is as good but for speed
+    const ddl_status status = guarded(this_thread, "malloc", [&] {
+        const ddl::memory_source own;
+        const std::size_t held = rounded == 0 ? 1 : rounded;
+        std::byte* const data = own.allocate(held);
+        std::memset(data, 0, held);
+        mapped_memory::here().add(data, held, own);
+        *memory = data;
+    });
+    return reported(status) == DDL_OK ? rounded : 0;
+}
+DDL_API int ddl_free(void* memory) { return reported(ddl_deallocate(memory)); }
+
+DDL_API int ddl_memcpy_host_to_device(void* device, const void* host, size_t bytes) {
+    return copied("memcpy_host_to_device", device, host, bytes);
+}
+DDL_API int ddl_memcpy_device_to_host(void* host, const void* device, size_t bytes) {
+    return copied("memcpy_device_to_host", host, device, bytes);
+}
+DDL_API int ddl_memsync(void) { return DDL_SUCCESS; }  // the copies above are done when they return
+
+DDL_API int ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op op) {
+    ddl_status status = DDL_OK;
+    ddl_communicator* const world = started(status);
+    if (world == nullptr) return reported(status);
+    const ddl_element element = translated(elements, type);
+    process& here = process::here();
+    if (!here.times->wanted()) [[likely]] {
+        status = ddl_run_allreduce(world, data, data, count, element, translated(ops, op));
+        return status == DDL_OK ? DDL_SUCCESS : reported(status);
+    }
+    const double begin = ddl::now();
+    status = ddl_run_allreduce(world, data, data, count, element, translated(ops, op));
+    if (status == DDL_OK)
+        status = here.times->add(world, ddl::now() - begin,
+                                 static_cast<double>(count) * static_cast<double>(ddl_size_element(element)));
+    return reported(status);
+}
+
+}  // extern "C"

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/shim/task.hpp>
+
+namespace ddl::shim {
+
+/// The words of this thread's last failure.
+inline text& last_error() noexcept {
+    static thread_local text words;
+    return words;
+}
+
+/// Failures of this thread go there.
+inline constexpr listener this_thread{
+    [](void*, ddl_status, const char* words) noexcept { last_error() = text{}.append("%s", words); }, nullptr};
+
+/// A failure of this rank's own making: `operation, rank: what is, what was expected, what to do`.
+template <class... Words>
+ddl_status refused(ddl_status status, const char* operation, int rank, const char* format, Words... words) noexcept {
+    return this_thread(status, error(static_cast<errc>(status), operation, rank, -1, format, words...).what());
+}
+
+}  // namespace ddl::shim

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# libddl.so       ddl.h and IBM DDL's ddl.hpp, for the processes of one host; needs no MPI
+# libddl_pack.so  what of both needs MPI
+# libdl_comm.so   the Cray PE DL Plugin's dl_comm.h, over libddl.so
+include("${CMAKE_CURRENT_LIST_DIR}/ddl_add_shim.cmake")
+
+set(ddl_shim_sums ddl::sum ddl::minimum ddl::maximum)
+set(ddl_shim_numbers float double ddl::half ddl::bfloat16 std::int32_t std::int64_t)
+set(ddl_shim_more_numbers std::int8_t std::uint8_t std::int16_t std::uint16_t std::uint32_t std::uint64_t)
+set(ddl_shim_modes ddl::shim::enhanced ddl::shim::rings ddl::shim::halvings)
+
+# A library of `transport` with what both have: each product of two lists has a meaning. What is left out is left out for the
+# time it takes to compile.
+function(ddl_add_common_shim target transport)
+  ddl_add_shim(${target} OPS ${ddl_shim_sums} ddl::average ELEMENTS ${ddl_shim_numbers} SCHEDULES ddl::tuned
+    TRANSPORTS ${transport} VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR} ${ARGN})
+  foreach(list IN ITEMS
+      "OPS;${ddl_shim_sums};ELEMENTS;${ddl_shim_more_numbers}"
+      "OPS;ddl::product;ELEMENTS;${ddl_shim_numbers}"
+      "OPS;ddl::bit_and;ddl::bit_or;ddl::bit_xor;ELEMENTS;std::uint8_t;std::uint16_t;std::uint32_t;std::uint64_t"
+      "OPS;ddl::logical_and;ddl::logical_or;ddl::logical_xor;ELEMENTS;bool;std::int32_t"
+      "OPS;ddl::sum;ddl::product;ddl::average;ELEMENTS;std::complex<float>;std::complex<double>"
+      "OPS;ddl::shim::average_in_double;ELEMENTS;float")
+    ddl_extend_shim(${target} ${list} SCHEDULES ddl::tuned COLLECTIVES allreduce)
+  endforeach()
+  ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float ddl::half double SCHEDULES ${ddl_shim_modes} COLLECTIVES allreduce)
+endfunction()
+
+ddl_add_common_shim(ddl_shim ddl::shared_memory SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl.cpp"
+  COMPANION libddl_pack.so.${PROJECT_VERSION_MAJOR})
+set_target_properties(ddl_shim PROPERTIES OUTPUT_NAME ddl)
+
+if(TARGET ddl::mpi)
+  ddl_add_common_shim(ddl_pack ddl::cluster SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl_mpi.cpp"
+    EXPORTS ddl_allreduce_mpi COMPANION_OF ddl_shim)
+  ddl_extend_shim(ddl_pack OPS ddl::sum ELEMENTS float ddl::half double COLLECTIVES allreduce
+    SCHEDULES ddl::shim::enhanced_on_nodes ddl::shim::rings_on_nodes ddl::shim::halvings_on_nodes)
+else()
+  # clients link it whether they use MPI or not
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/ddl_pack.cpp" CONTENT "// without MPI there is nothing to pack\n")
+  add_library(ddl_pack SHARED "${CMAKE_CURRENT_BINARY_DIR}/ddl_pack.cpp")
+  set_target_properties(ddl_pack PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR})
+endif()
+
+add_library(dl_comm SHARED "${CMAKE_CURRENT_LIST_DIR}/cray/dl_comm.cpp")
+target_link_libraries(dl_comm PUBLIC ddl::ddl PRIVATE ddl_shim)
+file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/dl_comm.map" CONTENT "{ global: dl_comm_*; dl_create_team; local: *; };\n")
+target_link_options(dl_comm PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/dl_comm.map" "-Wl,-Bsymbolic"
+  "-Wl,--no-undefined")
+set_target_properties(dl_comm PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR}
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
+  BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+target_compile_options(dl_comm PRIVATE "$<$<CONFIG:>:-O2>")

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/memory_source.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace ddl::shim {
+
+/// What was allocated through C, and what of it was given back and has not been used again.
+///
+/// The latter is known only as long as a communicator of that memory is open: afterwards the system may give its addresses
+/// to somebody else.
+class mapped_memory {
+public:
+    static mapped_memory& here() {
+        static mapped_memory& kept = *new mapped_memory;  // stays: buffers may be given back while the process ends
+        return kept;
+    }
+
+    /// A communicator with such memory was opened, or closed.
+    void open(memory_source source) {
+        const std::lock_guard lock{mutex_};
+        if (!(source == memory_source{})) open_.push_back(std::move(source));
+    }
+    void close(const memory_source& source) noexcept {
+        const std::lock_guard lock{mutex_};
+        const auto place = std::find(open_.begin(), open_.end(), source);
+        if (place == open_.end()) return;
+        open_.erase(place);
+        if (std::find(open_.begin(), open_.end(), source) != open_.end()) return;
+        std::erase_if(given_back_, [&](const auto& one) { return one.second.source == source; });
+        given_back_count_.store(given_back_.size(), std::memory_order_release);
+    }
+
+    void add(std::byte* data, std::size_t bytes, memory_source source) {
+        const std::lock_guard lock{mutex_};
+        const auto first = reinterpret_cast<std::uintptr_t>(data);
+        forget_given_back(first, first + bytes);
+        held_.insert_or_assign(first, block{bytes, std::move(source)});
+    }
+
+    /// False if `data` is not the beginning of a block that is held.
+    bool give_back(void* data) {
+        std::optional<block> found;
+        {
+            const std::lock_guard lock{mutex_};
+            const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
+            if (place == held_.end()) return false;
+            if (std::find(open_.begin(), open_.end(), place->second.source) != open_.end())
+                given_back_.insert_or_assign(place->first, place->second);
+            given_back_count_.store(given_back_.size(), std::memory_order_release);
+            found.emplace(std::move(place->second));
+            held_.erase(place);
+        }
+        found->source.deallocate(static_cast<std::byte*>(data), found->bytes);
+        return true;
+    }
+
+    /// Whether `data` points into a block that was given back.
+    bool is_given_back(const void* data) noexcept {
+        if (given_back_count_.load(std::memory_order_acquire) == 0) [[likely]]
+            return false;
+        const std::lock_guard lock{mutex_};
+        const auto after = given_back_.upper_bound(reinterpret_cast<std::uintptr_t>(data));
+        return after != given_back_.begin() && reinterpret_cast<std::uintptr_t>(data) < end_of(*std::prev(after));
+    }
+
+private:
+    struct block {
+        std::size_t bytes;
+        memory_source source;
+    };
+
+    using blocks = std::map<std::uintptr_t, block>;
+    static std::uintptr_t end_of(const blocks::value_type& one) noexcept { return one.first + one.second.bytes; }
+
+    void forget_given_back(std::uintptr_t first, std::uintptr_t end) {
+        auto place = given_back_.lower_bound(first);
+        if (place != given_back_.begin() && end_of(*std::prev(place)) > first) --place;
+        while (place != given_back_.end() && place->first < end) place = given_back_.erase(place);
+        given_back_count_.store(given_back_.size(), std::memory_order_release);
+    }
+
+    std::mutex mutex_;
+    std::vector<memory_source> open_;  // one for each communicator
+    blocks held_;
+    blocks given_back_;
+    std::atomic<std::size_t> given_back_count_{0};
+};
+
+}  // namespace ddl::shim

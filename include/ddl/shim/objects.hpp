@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/shim/backend.hpp>
+#include <ddl/shim/handle.hpp>
+#include <ddl/shim/last_error.hpp>
+#include <ddl/shim/mapped_memory.hpp>
+#include <ddl/transport/request.hpp>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+/// What a `ddl_communicator*` points to.
+struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
+    std::mutex calls;  // one at a time
+    std::unique_ptr<ddl::shim::backend> ranks;
+    const ddl::shim::table* rows = nullptr;
+    void* object = nullptr;
+    int rank = -1;
+    int size = 0;
+    int schedule = 0;             // of reductions
+    int mode = 0;                 // what `ddl_set_options` would have in its place, where the library has it
+    std::uint64_t opened = 0;     // the how manyth communicator of this process it is
+    std::atomic<int> started{0};  // nonblocking calls under way
+    std::atomic<bool> interrupted{false};
+};
+
+namespace ddl::shim {
+
+/// A task that outlives the caller's arrays of arguments.
+struct kept_task {
+    explicit kept_task(const task& from)
+        : data(from.data, from.data + from.tensors), counts(from.counts, from.counts + from.tensors), asked{from} {}
+    task get() const noexcept {
+        task result = asked;
+        result.data = data.data();
+        result.counts = counts.data();
+        return result;
+    }
+
+private:
+    std::vector<void*> data;
+    std::vector<std::size_t> counts;
+    task asked;
+};
+
+/// How a nonblocking call went, for all who ask.
+struct progress {
+    request done = request::pending();
+    ddl_status status = DDL_OK;
+    text words;
+};
+
+/// Makes the handle of a communicator that was just opened.
+ddl_communicator* hold(std::unique_ptr<backend> ranks);
+
+/// The row that carries a task out by a schedule; nullptr if the task makes no sense, which `last_error` then explains.
+const row* examine(const ddl_communicator& ranks, const task& asked, int schedule, ddl_status& status) noexcept;
+
+/// Carries a task out by a schedule of the communicator's; blocks.
+ddl_status run(ddl_communicator* ranks, const task& asked, int schedule) noexcept;
+
+}  // namespace ddl::shim
+
+/// What a `ddl_request*` points to.
+struct ddl_request : ddl::shim::handle<ddl_request> {
+    std::shared_ptr<ddl::shim::progress> call;
+};
+
+/// What a `ddl_plan*` points to.
+struct ddl_plan : ddl::shim::handle<ddl_plan> {
+    ddl_communicator* ranks = nullptr;
+    std::uint64_t opened = 0;  // which opening of that handle it was made for
+    const ddl::shim::row* how = nullptr;
+    std::unique_ptr<ddl::shim::kept_task> kept;
+};

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/shim/backend.hpp>
+#include <ddl/shim/extents.hpp>
+
+#include <utility>
+
+namespace ddl::shim {
+
+/// A communicator of `Transport` behind the interface that all have in common.
+template <class Transport>
+class over_transport final : public backend {
+public:
+    explicit over_transport(Transport&& ranks) : ranks_{std::move(ranks)} {}
+
+    const char* transport() const noexcept override { return Transport::name; }
+    int rank() const noexcept override { return ranks_.rank(); }
+    int size() const noexcept override { return ranks_.size(); }
+    int local_rank() const noexcept override { return node().rank(); }
+    int local_size() const noexcept override { return node().size(); }
+
+    void* object() noexcept override { return &ranks_; }
+    const table& rows() const noexcept override {
+        static const table ours = registry::here().table_for(Transport::name);
+        return ours;
+    }
+    int schedule(const char* name) const noexcept override { return registry::here().schedule(name); }
+
+    ddl_status barrier(const listener& heard) noexcept override {
+        return guarded(heard, "barrier", [&] { ddl::barrier(ranks_); });
+    }
+    void refuse() noexcept override {
+        try {
+            barrier_over<direct, checked>(ranks_, collective::refused);
+        } catch (...) {
+            // the news of this rank, which the others get; it has its own
+        }
+    }
+    ddl_status push(std::function<void()> call, const listener& heard) noexcept override {
+        return guarded(heard, "start", [&] { ranks_.queue().push(std::move(call)); });
+    }
+    ddl_status split(int color, int key, std::unique_ptr<backend>& part, const listener& heard) noexcept override {
+        return guarded(heard, "split", [&] { part = std::make_unique<over_transport>(ranks_.split(color, key)); });
+    }
+    void interrupt() noexcept override {
+        constexpr const char* words = "the program interrupted this rank";
+        if constexpr (clustered_transport<Transport>) {
+            node().fail(errc::broken, words);
+            if (ranks_.nodes() > 1) ranks_.wire().fail(errc::broken, words);
+        } else {
+            ranks_.fail(errc::broken, words);
+        }
+    }
+    void set_timeout(double seconds) noexcept override { ranks_.set_timeout(timeout{seconds}); }
+    memory_source memory() const noexcept override {
+        if constexpr (requires { ranks_.allocator(); }) return ranks_.allocator();
+        else return {};
+    }
+    void set_extents(const int* extents, int levels) noexcept override {
+        ranks_.queue().drain();  // calls under way still look at the old ones
+        by_extents::set(extents, levels);
+    }
+    bool nodes_of(int ranks) const noexcept override {
+        if constexpr (clustered_transport<Transport>) {
+            auto& world = const_cast<Transport&>(ranks_);
+            if (!world.ordered()) return false;
+            for (int node = 0; node <= world.nodes(); ++node)
+                if (world.grouping()[node] != node * ranks) return false;
+            return true;
+        } else {
+            return false;
+        }
+    }
+
+private:
+    auto& node() const noexcept {
+        if constexpr (clustered_transport<Transport>) return const_cast<Transport&>(ranks_).node();
+        else return ranks_;
+    }
+
+    Transport ranks_;
+};
+
+/// Opens transports that need no more than a job's name, or nothing at all.
+template <class Transport>
+constexpr opener opener_of() noexcept {
+    opener result{Transport::name, nullptr, nullptr, nullptr};
+    if constexpr (requires { Transport{"job", 0, 1, timeout{}}; }) {
+        result.by_environment = [](std::unique_ptr<backend>& world, const listener& heard) noexcept {
+            return guarded(heard, Transport::name,
+                           [&] { world = std::make_unique<over_transport<Transport>>(Transport{}); });
+        };
+        result.by_job = [](const char* job, int rank, int size, double seconds, std::unique_ptr<backend>& world,
+                           const listener& heard) noexcept {
+            return guarded(heard, Transport::name, [&] {
+                const timeout limit = seconds > 0 ? timeout{seconds} : timeout_from_environment();
+                world = std::make_unique<over_transport<Transport>>(Transport{job, rank, size, limit});
+            });
+        };
+    }
+    return result;
+}
+
+}  // namespace ddl::shim
