@@ -46,7 +46,8 @@ std::vector<contender> contenders_of(const options& asked, ddl::shared_memory& n
     return all;
 }
 
-void compare_cells(const options& asked, const peer& theirs) {
+/// True if all results were right.
+bool compare_cells(const options& asked, const peer& theirs) {
     ddl::shared_memory node;
     ddl::shared_memory apart = node.split(0, node.rank());
     const meeting ranks = meeting_of(apart);
@@ -56,12 +57,15 @@ void compare_cells(const options& asked, const peer& theirs) {
     for (const contender& each : contenders)
         if (each.memory) with_floor.push_back(bandwidth_floor(&each));
     sample_file file{ranks.rank == 0 ? asked.out : "", theirs.version(), ranks.size};
+    bool right = true;
     for (const cell& each : asked.cells) {
         const bool long_enough = each.count * sizeof(element) >= asked.floor_bytes;
         turns taken{ranks, each, long_enough ? with_floor : contenders};
         const std::vector<samples> found = taken.run(asked.allowed);
         file.add(each, taken.calls_a_sample(), found);
+        for (const samples& one : found) right = right && one.wrong == 0;
     }
+    return right;
 }
 
 }  // namespace
@@ -70,13 +74,14 @@ void compare_cells(const options& asked, const peer& theirs) {
 int main(int count, char** words) {
     using namespace compare;
     peer theirs{count, words};
+    bool right = false;
     try {
         bind_to_core(
             ddl::launcher::from_environment().rank);  // not before, for threads that the peer started stay free
-        compare_cells(parse({words + 1, words + count}), theirs);
+        right = compare_cells(parse({words + 1, words + count}), theirs);
     } catch (const std::exception& failure) {
         std::fprintf(stderr, "compare_bench: %s\n", failure.what());
         theirs.give_up();
     }
-    return 0;
+    return right ? 0 : 1;
 }

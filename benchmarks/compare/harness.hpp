@@ -116,7 +116,8 @@ private:
         samples found;
         std::uint32_t last = 0;
     };
-    static constexpr int probes = 4;
+    static constexpr int settling = 16;  // barriers until a rank that slept, waiting for a slower one, is in step again
+    static constexpr int probes = 8;
 
     void take_all(std::size_t turn) {
         for (std::size_t i = 0; i < parts_.size(); ++i) take(parts_[(turn + i) % parts_.size()]);
@@ -126,7 +127,7 @@ private:
         const std::size_t calls = each.room.count();
         each.last = calls_ + 1;
         for (std::size_t slot = 0; slot < calls; ++slot) truth_.write(each.room.in(slot), ++calls_);
-        ranks_.barrier();
+        for (int i = 0; i < settling; ++i) ranks_.barrier();
         each.found.probes.push_back(seconds_of([&] {
                                         for (int i = 0; i < probes; ++i) ranks_.barrier();
                                     }) /

@@ -14,7 +14,7 @@ def size_text(size):
     for unit, shift in (("Gi", 30), ("Mi", 20), ("Ki", 10)):
         if size >= 1 << shift and size % (1 << shift) == 0:
             return f"{size >> shift} {unit}"
-    return str(size)
+    return str(size) if size < 10 << 20 else f"{size / (1 << 20):.1f} Mi"
 
 
 def by_name(cell, state=None):
@@ -94,10 +94,25 @@ def line_of(name, values):
     return text + f"{ratio_text(geometric_mean(all_values)):>12}{ratio_text(min(all_values)):>12}"
 
 
+def model_summary(model, runs, state_of):
+    for run in runs:
+        for cell in run["cells"]:
+            found = by_name(cell, state_of(run))
+            one_by_one = next((each for name, each in found.items() if name.endswith("one by one")), None)
+            for kind in TARGETS if cell["collective"] == model else ():
+                ours = next((each for name, each in found.items() if name.endswith(kind)), None)
+                if ours:
+                    yield (f"allreduce_n of {model}, {kind} buffers: {ratio_text(ratio(found.get('peer'), ours))} of a call of "
+                           f"{run['name']} for each tensor (target 3x), {ratio_text(ratio(one_by_one, ours))} of one of ours (2x)")
+
+
 def summary(runs, state_of):
     """What the targets ask: means over size classes against each peer, and against the better of all in each cell."""
     head = "".join(f"{name:>12}" for name, _, _ in cells.CLASSES) + f"{'all':>12}{'least':>12}"
     for group in dict.fromkeys(cell["collective"] for run in runs for cell in run["cells"]):
+        if group in cells.MODELS:
+            yield from model_summary(group, runs, state_of)
+            continue
         for kind, targets in TARGETS.items():
             lines, best = [], {}
             for run in runs:
