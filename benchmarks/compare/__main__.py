@@ -69,6 +69,7 @@ def measured(peer, asked):
             load.pause()
             head, *lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
         run |= {key: value for key, value in head.items() if key not in ("element", "op")}
+        run["peer"] = " ".join(run["peer"].replace("Version:", "").split())
         run["cells"] += [{"element": element, "op": op, **line} for line in lines]
     return run, load
 

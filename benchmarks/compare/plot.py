@@ -40,62 +40,50 @@ def cells_of(run, asked):
                   key=lambda cell: cell["bytes"])
 
 
-def points(cells, state, value_of):
-    """(bytes, value) of the cells that have one."""
-    found = [(cell["bytes"], value_of(report.by_name(cell, state))) for cell in cells]
-    return [each for each in found if each[1] is not None]
-
-
 def named(found, ending):
     """Of the figures of a cell those of the contender whose name ends so."""
     return next((each for name, each in found.items() if name.endswith(ending) and not name.startswith("floor")), None)
 
 
+def speed(cell, found, ending):
+    """GB/s: the bytes of the vector over the median time."""
+    each = named(found, ending)
+    return 1e-3 * cell["bytes"] / each["median_us"] if each else None
+
+
+def lines_of(run, asked):
+    """(which picture, name, style, strength, points) of all lines of a run."""
+    states = run["state_barriers_ns"]
+    for state, barrier in enumerate(states):
+        cells = [(cell, report.by_name(cell, state)) for cell in cells_of(run, asked)]
+        strength = 1 - 0.6 * state  # the slow state is pale
+        suffix = f", barrier {barrier:.0f} ns" if len(states) > 1 else ""
+
+        def line(picture, name, style, value):
+            points = [(cell["bytes"], value(cell, found)) for cell, found in cells]
+            return picture, name + suffix, style, strength, [each for each in points if each[1]]
+
+        yield line("bandwidth", run["peer"], ":", lambda cell, found: speed(cell, found, "peer"))
+        for kind, style in MARKS.items():
+            yield line("bandwidth", f"ddl, {kind} buffers, beside {run['name']}", style,
+                       lambda cell, found, kind=kind: speed(cell, found, kind))
+            yield line("ratio", f"{run['peer']}, {kind} buffers", style,
+                       lambda cell, found, kind=kind: report.ratio(found.get("peer"), named(found, kind)))
+
+
 def draw(pyplot, runs, asked):
     figure, (bandwidth, ratio) = pyplot.subplots(1, 2, figsize=(14, 6), layout="constrained")
+    pictures = {"bandwidth": bandwidth, "ratio": ratio}
     for number, run in enumerate(runs):
-        for state, barrier in enumerate(run["state_barriers_ns"]):
-            cells, color = cells_of(run, asked), f"C{number % 10}"
-            suffix = f", barrier {barrier:.0f} ns" if len(run["state_barriers_ns"]) > 1 else ""
-            strength = 1 if state == 0 else 0.4
-
-            def plot(axes, name, style, shade, value_of):
-                line = points(cells, state, value_of)
-                if line:
-                    axes.plot(*zip(*line), style, marker=".", color=shade, alpha=strength, label=name + suffix)
-
-            def speed(ending):
-                def of(found):
-                    each = named(found, ending)
-                    return each and 1e-3 * found_bytes[id(found)] / each["median_us"]
-                return of
-
-            found_bytes = {}
-
-            def with_bytes(value):
-                def of_cell(cell):
-                    found = report.by_name(cell, state)
-                    found_bytes[id(found)] = cell["bytes"]
-                    return value(found)
-                return of_cell
-
-            def plot_cells(axes, name, style, shade, value):
-                of_cell = with_bytes(value)
-                line = [(cell["bytes"], of_cell(cell)) for cell in cells]
-                line = [each for each in line if each[1]]
-                if line:
-                    axes.plot(*zip(*line), style, marker=".", color=shade, alpha=strength, label=name + suffix)
-
-            plot_cells(bandwidth, run["peer"], ":", color, speed("peer"))
-            for kind, style in MARKS.items():
-                plot_cells(bandwidth, f"ddl, {kind} buffers, beside {run['name']}", style, color, speed(kind))
-                plot(ratio, f"{run['peer']} / ddl, {kind} buffers", style, color,
-                     lambda found, kind=kind: report.ratio(found.get("peer"), named(found, kind)))
-    bandwidth.set(xlabel="bytes", ylabel="GB/s: bytes of the vector over the median time", yscale="log")
-    ratio.set(xlabel="bytes", ylabel="the peer's median time over ours", yscale="log")
+        for picture, name, style, strength, points in lines_of(run, asked):
+            if points:
+                pictures[picture].plot(*zip(*points), style, marker=".", color=f"C{number % 10}", alpha=strength, label=name)
+    bandwidth.set(xlabel="bytes", ylabel="GB/s: bytes of the vector over the median time")
+    ratio.set(xlabel="bytes", ylabel="the peer's median time over that of ddl")
     ratio.axhline(1, color="black", linewidth=0.8)
     for axes in (bandwidth, ratio):
         axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
         axes.grid(alpha=0.3, which="both")
         axes.legend(fontsize="x-small")
     figure.suptitle(f"{asked.collective} of {asked.element}, {asked.op}, {asked.place} place; {runs[0]['ranks']} ranks")
