@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -38,8 +37,8 @@ def environment(tmp_path):
         variables.pop(name, None)
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    variables.update(PYTHONPATH=str(PACKAGES), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
-                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    variables.update(PYTHONPATH=os.pathsep.join([str(PACKAGES), str(pathlib.Path(__file__).parent)]), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
+                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DDL_TIMEOUT="40")
     return variables
 
 
@@ -79,5 +78,36 @@ def command(tmp_path, environment):
     return write
 
 
-def has(tool):
-    return shutil.which(tool) is not None
+PREAMBLE = """
+import os, sys, time
+import numpy as np
+import pyddl
+from programs import *
+pyddl.init()
+rank, size = pyddl.rank(), pyddl.size()
+"""
+
+
+@pytest.fixture
+def python(environment, tmp_path):
+    """Runs a Python program alone; it must succeed. Returns what it printed."""
+    def run(text, preamble=PREAMBLE, timeout=60, variables=(), status=0):
+        path = tmp_path / "alone.py"
+        path.write_text(preamble + text)
+        done = subprocess.run([sys.executable, str(path)], env={**environment, **dict(variables)}, capture_output=True,
+                              text=True, timeout=timeout, cwd=tmp_path, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+    return run
+
+
+@pytest.fixture
+def ranks(ddlrun, tmp_path):
+    """Runs a Python program on so many ranks of this host; all must succeed. Returns what they printed, by lines."""
+    def run(count, text, preamble=PREAMBLE, timeout=60, status=0, **more):
+        path = tmp_path / "ranks.py"
+        path.write_text(preamble + text)
+        done = ddlrun("--accelerators", count, sys.executable, path, timeout=timeout, **more)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout.splitlines()
+    return run

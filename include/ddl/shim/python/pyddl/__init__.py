@@ -39,7 +39,7 @@ from .memory import Memory
 from .pending import Plan, Request
 from .process import (finalize, free, init, initialized, local_rank, local_size, malloc, memcpy_device_to_host,
                       memcpy_host_to_device, memsync, rank, size, version, world)
-from .world import (all_gather, all_to_all, allreduce, allreduce_async, allreduce_n, allreduce_n_async, barrier,
+from .collectives import (all_gather, all_to_all, allreduce, allreduce_async, allreduce_n, allreduce_n_async, barrier,
                     barrier_async, block, broadcast, broadcast_async, empty, gather, plan_allreduce, reduce, reduce_scatter,
                     scatter, set_schedule, set_timeout, split, zeros)
 

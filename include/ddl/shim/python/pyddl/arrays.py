@@ -6,7 +6,6 @@ its axes lie does not matter, so long as it is the same on all ranks.
 """
 
 import ctypes
-import sys
 
 import numpy
 
@@ -136,14 +135,14 @@ def _product(shape):
     return result
 
 
-def index(value, name):
-    """A number that Python takes as an index, of a size that C can hold."""
+def index(value, bits=64):
+    """A number that Python takes as an index, and that a signed one of C of so many bits holds."""
     try:
         number = value.__index__()
     except AttributeError:
-        raise TypeError(f"{name} is {value!r}; pass an integer") from None
-    if number > sys.maxsize or number < -sys.maxsize:
-        raise ValueError(f"{name} is {number}; pass less")
+        raise TypeError(f"is {value!r}; pass an integer") from None
+    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise ValueError(f"is {number}; pass a number of {bits} bits")
     return number
 
 

@@ -3,22 +3,24 @@
 
 import numpy
 
-DDL_TYPE_BOOL = 0
-DDL_TYPE_INT8 = 1
-DDL_TYPE_UINT8 = 2
-DDL_TYPE_INT16 = 3
-DDL_TYPE_UINT16 = 4
-DDL_TYPE_INT32 = 5
-DDL_TYPE_UINT32 = 6
-DDL_TYPE_INT64 = 7
-DDL_TYPE_UINT64 = 8
-DDL_TYPE_HALF = 9
-DDL_TYPE_BFLOAT16 = 10
-DDL_TYPE_FLOAT = 11
-DDL_TYPE_DOUBLE = 12
+# As in ddl.hpp, and beyond its last one those that Python alone has.
+DDL_TYPE_FLOAT = 0
+DDL_TYPE_HALF = 1
+DDL_TYPE_DOUBLE = 2
+DDL_TYPE_INT8 = 3
+DDL_TYPE_UINT8 = 4
+DDL_TYPE_INT16 = 5
+DDL_TYPE_UINT16 = 6
+DDL_TYPE_INT32 = 7
+DDL_TYPE_UINT32 = 8
+DDL_TYPE_INT64 = 9
+DDL_TYPE_UINT64 = 10
+DDL_TYPE_BFLOAT16 = 11
+DDL_TYPE_BOOL = 12
 DDL_TYPE_COMPLEX_FLOAT = 13
 DDL_TYPE_COMPLEX_DOUBLE = 14
 
+# As in ddl.h, whose first ones are those of ddl.hpp.
 DDL_OP_SUM = 0
 DDL_OP_PRODUCT = 1
 DDL_OP_MIN = 2
@@ -32,10 +34,17 @@ DDL_OP_LOGICAL_AND = 9
 DDL_OP_LOGICAL_OR = 10
 DDL_OP_LOGICAL_XOR = 11
 
+# By the numbers of ddl.h: the names of NumPy, bytes.
 NAMES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16",
          "float32", "float64", "complex64", "complex128")
 SIZES = (1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16)
 _NUMBERS = {name: number for number, name in enumerate(NAMES)}
+FLOAT = _NUMBERS["float32"]
+
+# By DDL_TYPE: the number of ddl.h.
+OF_TYPE = {number: _NUMBERS[name] for number, name in enumerate((
+    "float32", "float16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bfloat16",
+    "bool", "complex64", "complex128"))}
 
 # By dtype object, for the short way. A dtype of the other byte order is another key.
 OF_DTYPE = {numpy.dtype(name): number for number, name in enumerate(NAMES) if name != "bfloat16"}
@@ -47,7 +56,7 @@ def of_dtype(dtype):
     """The number of a dtype; -1 if there is none, as for one of the other byte order."""
     number = OF_DTYPE.get(dtype, -1)
     if number < 0 and dtype.isnative and dtype.name == "bfloat16":  # of ml_dtypes, which need not be there
-        number = OF_DTYPE[dtype] = DDL_TYPE_BFLOAT16
+        number = OF_DTYPE[dtype] = _NUMBERS["bfloat16"]
     return number
 
 

@@ -45,6 +45,7 @@ _FUNCTIONS = {
     "get_transport": (c_char_p, c_void_p),
     "set_timeout": (c_int, c_void_p, c_double),
     "set_schedule": (c_int, c_void_p, c_char_p),
+    "set_options": (c_int, c_void_p, c_char_p),
     "interrupt": (c_int, c_void_p),
     "allocate": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
     "deallocate": (c_int, c_void_p),

@@ -45,11 +45,17 @@ def init(options: typing.Optional[str] = None) -> int:
     if here.started:
         state = "is already initialised" if initialized() else "was finalised, and a process starts once"
         raise Error(f"init: pyddl {state}; call pyddl.init() once")
-    options = os.environ.get("DDL_OPTIONS") if options is None else options
+    options = os.environ.get("DDL_OPTIONS", "") if options is None else options
+    if not isinstance(options, str):
+        raise TypeError(f"init: options is {options!r}; pass words such as \"-mode b:4x2\"")
     handle = ctypes.c_void_p()
     status = functions.open_environment(ctypes.byref(handle))
+    if status == 0:
+        status = functions.set_options(handle, options.encode())
     if status != 0:
-        raise functions.failure(status)
+        failure = functions.failure(status)
+        functions.close(handle)
+        raise failure
     here.ranks = Communicator(handle.value)
     here.started = True
     here.watch = interrupt.watch(here.ranks.interrupt)
@@ -124,10 +130,13 @@ def malloc(alignment: int, nbytes: int) -> typing.Tuple[int, Memory]:
     The bytes are `nbytes` up to the next multiple of `alignment`; all of them may be used.
     """
     ranks = world()
-    try:
-        step, wanted = arrays.index(alignment, "alignment"), arrays.index(nbytes, "nbytes")
-    except (TypeError, ValueError) as why:
-        raise type(why)(f"malloc, rank {ranks.rank}: {why}") from None
+    numbers = []
+    for name, value in (("alignment", alignment), ("nbytes", nbytes)):
+        try:
+            numbers.append(arrays.index(value))
+        except (TypeError, ValueError) as why:
+            raise type(why)(f"malloc, rank {ranks.rank}: {name} {why}") from None
+    step, wanted = numbers
     if step < 1 or step & (step - 1) or step > 4096:
         raise ValueError(f"malloc, rank {ranks.rank}: alignment is {step}; pass a power of 2 up to 4096, such as 64")
     if wanted < 0:

@@ -2,6 +2,7 @@
 """The collectives of all ranks, as functions: each is the method of `Communicator` of that name."""
 
 import functools
+import typing
 
 import numpy
 
@@ -10,7 +11,8 @@ from .elements import DDL_OP_SUM
 from .process import here
 
 
-def allreduce(x, n=None, type=None, op=DDL_OP_SUM) -> int:
+def allreduce(x: typing.Any, n: typing.Optional[int] = None, type: typing.Optional[int] = None,
+              op: int = DDL_OP_SUM) -> int:
     """Replaces `x` by the combination of all ranks' `x`, on every rank.
 
     `x`: a NumPy array, memory of `malloc`, or any object that this module takes. `n`: so many of its first elements; without
@@ -53,7 +55,7 @@ set_timeout = _of_all_ranks(Communicator.set_timeout)
 set_schedule = _of_all_ranks(Communicator.set_schedule)
 
 
-def zeros(shape, dtype=numpy.float32) -> numpy.ndarray:
+def zeros(shape: typing.Any, dtype: typing.Any = numpy.float32) -> numpy.ndarray:
     """A NumPy array of zeros in memory that the other ranks of the host can map: collectives on it copy nothing."""
     dtype = numpy.dtype(dtype)
     extents = (shape,) if numpy.isscalar(shape) else tuple(shape)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call is handed: arrays become spans of elements, numbers are looked at, and what makes no sense is refused.
+
+A refusal names the call, the rank and the argument. The other ranks wait in their calls, so they are told as well.
+"""
+
+import ctypes
+
+from . import arrays, elements
+from .elements import OF_TYPE
+from .library import functions
+from .memory import Memory
+
+
+class Arguments:
+    """The part of a communicator that examines arguments; `_handle`, `_rank`, `_size` and `_run` are the communicator's."""
+
+    def _refused(self, call, argument, why):
+        """The exception for a call that never came to the library. The others wait in theirs, and are told."""
+        if self._size > 1 and self._handle is not None:
+            functions.run_allreduce(self._handle, None, None, 1, -1, -1)
+        return type(why)(f"{call}, rank {self._rank}: {argument} {why}")
+
+    def _number(self, call, value, name, bits=32):
+        try:
+            return arrays.index(value, bits)
+        except (TypeError, ValueError) as why:
+            raise self._refused(call, name, why) from None
+
+    def _span(self, call, x, n, element, argument="x", writable=True):
+        """A `Span` of the elements that take part; those of a GPU in a copy, which is written back behind the call."""
+        if element is not None:
+            element = OF_TYPE.get(self._number(call, element, "type"))
+            if element is None:
+                raise self._refused(call, "type", ValueError("is no DDL_TYPE constant"))
+        try:
+            span = self._resolve(x, element, writable)
+        except (TypeError, ValueError) as why:
+            raise self._refused(call, argument, why) from None
+        if n is not None:
+            count = self._number(call, n, "n", 64)
+            if not 0 <= count <= span.count:
+                raise self._refused(call, "n", ValueError(f"is {count}; {argument} holds {span.count} elements of type "
+                                                          f"{elements.name_of(span.element)}"))
+            span.count = count
+        return _Staged(self, span, writable) if span.device else _Here(span)
+
+    def _host_span(self, call, x, n, element):
+        with self._span(call, x, n, element) as span:
+            if span.device:
+                raise self._refused(call, "x", ValueError("lies in the memory of a GPU; use the blocking call"))
+            return span
+
+    @staticmethod
+    def _resolve(x, element, writable):
+        if isinstance(x, Memory):
+            element = elements.FLOAT if element is None else element
+            return arrays.Span(x.used(), x.nbytes // elements.SIZES[element], element, x)
+        span = arrays.span_of(x, writable)
+        if element is not None and element != span.element:
+            raise ValueError(f"has elements of type {elements.name_of(span.element)}, and type says "
+                             f"{elements.name_of(element)}; pass the type that it has")
+        return span
+
+    def _several(self, call, tensors):
+        spans = [self._host_span(call, tensor, None, None) for tensor in tensors]
+        if len({span.element for span in spans}) > 1:
+            names = sorted({elements.name_of(span.element) for span in spans})
+            raise self._refused(call, "tensors", ValueError(f"are of types {', '.join(names)}; pass tensors of one type"))
+        pointers = (ctypes.c_void_p * max(len(spans), 1))(*[span.address for span in spans])
+        counts = (ctypes.c_size_t * max(len(spans), 1))(*[span.count for span in spans])
+        return pointers, counts, len(spans), spans[0].element if spans else elements.FLOAT
+
+    def _blocks(self, call, x, out, whole, more=()):
+        """A call with two arrays, of which number `whole` is the whole vector; None: both are."""
+        with self._span(call, x, None, None, writable=False) as source, self._span(call, out, None, None, "out") as target:
+            self._agree(call, source, target)
+            count = (source.count, target.count)[whole or 0]
+            wanted = count if whole is None else self.block(count)
+            part = target.count if whole in (0, None) else source.count
+            if part != wanted:
+                raise self._refused(call, "x" if whole == 1 else "out", ValueError(
+                    f"holds {part} elements, and of {count} this rank has {wanted}; size it by block(count)"))
+            return self._run(call, source.address, target.address, count, source.element, *more)
+
+    def _rooted(self, call, x, out, root, n, whole):
+        root = self._number(call, root, "root")
+        if root == self._rank:
+            with self._span(call, x, None, None, writable=False) as source, self._span(call, out, None, None, "out") as target:
+                self._agree(call, source, target)
+                count = (source.count, target.count)[whole]
+                part = (source.count, target.count)[1 - whole]
+                if part != self.block(count):
+                    raise self._refused(call, "x" if whole == 1 else "out", ValueError(
+                        f"holds {part} elements, and of {count} this rank has {self.block(count)}; size it by block(count)"))
+                return self._run(call, source.address, target.address, count, source.element, root)
+        # without `n`: a block tells how long the whole is if all blocks are equally long
+        argument, name = (x, "x") if whole == 1 else (out, "out")
+        with self._span(call, argument, None, None, name, writable=whole == 0) as part:
+            ends = (part.address, None) if whole == 1 else (None, part.address)
+            count = part.count * self._size if n is None else self._number(call, n, "n", 64)
+            if count < 0 or part.count != self.block(count):
+                raise self._refused(call, name, ValueError(f"holds {part.count} elements, which is not this rank's block of "
+                                                           f"{count}; size it by block(n)"))
+            return self._run(call, *ends, count, part.element, root)
+
+    def _agree(self, call, source, target):
+        if source.element != target.element:
+            raise self._refused(call, "out", ValueError(
+                f"has elements of type {elements.name_of(target.element)}, and x of {elements.name_of(source.element)}; "
+                "pass arrays of one type"))
+
+
+class _Here:
+    """Elements that are used where they lie."""
+
+    def __init__(self, span):
+        self._span = span
+
+    def __enter__(self):
+        return self._span
+
+    def __exit__(self, *_failure):
+        pass
+
+
+class _Staged:
+    """Elements of a GPU: a copy that peers can map, written back when the call has succeeded."""
+
+    def __init__(self, communicator, span, writable):
+        self._span, self._writable = span, writable
+        self._bytes = span.count * elements.SIZES[span.element]
+        self._copy = communicator.malloc(self._bytes)
+
+    def __enter__(self):
+        span = self._span
+        span.device.to_host(self._copy.address, span.address, self._bytes)
+        return arrays.Span(self._copy.address, span.count, span.element, span, span.device)
+
+    def __exit__(self, kind, _failure, _trace):
+        if kind is None and self._writable:
+            self._span.device.to_device(self._span.address, self._copy.address, self._bytes)
+        self._copy.free()

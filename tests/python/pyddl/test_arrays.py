@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which objects are arrays: layouts, protocols, memory; and which are refused, with what words."""
+
+import shutil
+import subprocess
+
+import pytest
+
+
+def test_any_contiguous_layout(python):
+    python("""
+base = np.arange(24, dtype=np.float32)
+for data in (base.copy(), base.reshape(2, 3, 4).copy(), np.asfortranarray(base.reshape(4, 6)),
+             base.reshape(2, 3, 4).copy().transpose(2, 0, 1), base.copy().reshape(1, 24, 1)[:, :, :], np.float32(base[:1].copy()),
+             base.copy()[3:9], base.reshape(6, 4).copy()[2:4], np.zeros((0, 5), np.float32), np.zeros((3, 1)).T,
+             np.array(5.0)):
+    before = data.copy()
+    pyddl.allreduce(data)
+    same(data, before)
+    pyddl.allreduce(data, data.size, op=pyddl.DDL_OP_MAX)
+    same(data, before)
+""")
+
+
+def test_fortran_arrays_are_reduced_where_they_lie(ranks):
+    ranks(2, """
+data = np.asfortranarray(np.arange(12.).reshape(3, 4) + rank)
+pyddl.allreduce(data)
+same(data, np.arange(12.).reshape(3, 4) * 2 + 1)
+data = np.zeros((2, 3, 4), np.int32).transpose(1, 2, 0)
+data[:] = np.arange(24).reshape(3, 4, 2) + rank
+pyddl.allreduce(data)
+same(data, np.arange(24).reshape(3, 4, 2) * 2 + 1)
+""")
+
+
+def test_a_part_of_an_array(python):
+    python("""
+data = np.ones(10, np.float64)
+pyddl.allreduce(data, 4)
+pyddl.allreduce(data, 0)
+pyddl.allreduce(data, np.int64(10), pyddl.DDL_TYPE_DOUBLE, pyddl.DDL_OP_SUM)
+same(data, np.ones(10))
+""")
+
+
+def test_what_is_no_such_array_is_refused_with_a_reason(python):
+    python("""
+strided = np.zeros(20, np.float32)[::2]
+locked = np.zeros(5, np.float32)
+locked.flags.writeable = False
+other_order = np.zeros(3, np.dtype(np.float32).newbyteorder())
+cases = [
+    (strided, ValueError, "is strided (shape (10,), strides (8,))"),
+    (np.zeros((4, 4))[:, 1], ValueError, "is strided"),
+    (np.zeros(4)[::-1], ValueError, "is strided"),
+    (np.broadcast_to(np.zeros(1), (4,)), ValueError, "is read-only"),
+    (locked, ValueError, "is read-only, and the result would replace it"),
+    (other_order, ValueError, "bytes are in the other order"),
+    (np.zeros(3, np.dtype("U4")), ValueError, "has dtype <U4"),
+    (np.array([None]), ValueError, "has dtype object"),
+    (np.zeros(3, np.longdouble), ValueError, "has dtype"),
+    (np.zeros(3, [("a", "f4")]), ValueError, "has dtype"),
+    ([1.0, 2.0], TypeError, "is of type list"),
+    (1.0, TypeError, "is of type float"),
+    (None, TypeError, "is of type NoneType"),
+    ("text", TypeError, "is of type str"),
+    (b"bytes", ValueError, "is read-only"),
+]
+for x, kind, words in cases:
+    with refused(kind, "allreduce, rank 0: x ", words):
+        pyddl.allreduce(x)
+    with refused(kind, "broadcast, rank 0: x ", words):
+        pyddl.broadcast(x)
+    with refused(kind, "plan_allreduce, rank 0: x ", words):
+        pyddl.plan_allreduce(x)
+    with refused(kind, "allreduce_async, rank 0: x ", words):
+        pyddl.allreduce_async(x)
+pyddl.all_gather(locked, np.zeros(5, np.float32))  # what is only read may be read-only
+""")
+
+
+def test_counts_types_and_ops(python):
+    python("""
+data = np.zeros(10, np.float32)
+for n, kind, words in ((11, ValueError, "n is 11; x holds 10 elements of type float32"),
+                       (-1, ValueError, "n is -1"), (2**63, ValueError, "n is 9223372036854775808"), (2**200, ValueError, "n is"),
+                       (3.0, TypeError, "n is 3.0; pass an integer"), ("3", TypeError, "n is '3'")):
+    with refused(kind, "allreduce, rank 0: " + words):
+        pyddl.allreduce(data, n)
+for type, kind, words in ((pyddl.DDL_TYPE_DOUBLE, ValueError, "x has elements of type float32, and type says float64"),
+                          (99, ValueError, "type is no DDL_TYPE constant"), (-1, ValueError, "type is no"),
+                          ("float", TypeError, "type is 'float'"), (2**70, ValueError, "type is")):
+    with refused(kind, "allreduce, rank 0: " + words):
+        pyddl.allreduce(data, 10, type)
+for op, kind, words in ((-1, pyddl.InvalidArgument, "allreduce"), (99, ValueError, "allreduce"), (2**32, ValueError, "op is 4294967296"),
+                        ("sum", TypeError, "op is 'sum'"), (None, TypeError, "op is None"), (0.0, TypeError, "op is 0.0")):
+    with refused(kind, words):
+        pyddl.allreduce(data, op=op)
+with refused(pyddl.Unsupported, "allreduce, rank 0"):
+    pyddl.allreduce(data, op=pyddl.DDL_OP_BIT_XOR)
+for root in (1, -1, 2**31, 2**40, "0", None):
+    with refused((ValueError, TypeError), "broadcast"):
+        pyddl.broadcast(data, root)
+same(data, np.zeros(10))
+pyddl.allreduce(data, 10, pyddl.DDL_TYPE_FLOAT, pyddl.DDL_OP_SUM)
+""")
+
+
+def test_pairs_of_arrays(python):
+    python("""
+whole, part = np.zeros(10, np.float32), np.zeros(10, np.float32)
+with refused(ValueError, "reduce_scatter, rank 0: out holds 9 elements, and of 10 this rank has 10"):
+    pyddl.reduce_scatter(whole, part[:9])
+with refused(ValueError, "all_gather, rank 0: x holds 9 elements"):
+    pyddl.all_gather(part[:9], whole)
+with refused(ValueError, "out has elements of type float64, and x of float32"):
+    pyddl.all_to_all(whole, np.zeros(10))
+with refused(ValueError, "scatter, rank 0: out is read-only"):
+    part.flags.writeable = False
+    pyddl.scatter(whole, part)
+with refused(ValueError, "allreduce_n, rank 0: tensors are of types float32, float64"):
+    pyddl.allreduce_n([whole, np.zeros(3)])
+with refused(ValueError, "block"):
+    pyddl.block(10, 1)
+""")
+
+
+def test_buffers_and_interfaces(ranks):
+    ranks(2, """
+import array, ctypes
+for make in (lambda: array.array("f", [1, 2, 3]), lambda: memoryview(array.array("f", [1, 2, 3])),
+             lambda: (ctypes.c_float * 3)(1, 2, 3)):
+    data = make()
+    pyddl.allreduce(data)
+    assert list(data) == [2, 4, 6]
+class Interface:
+    def __init__(self, array, **changes):
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, **changes}
+data = np.ones((2, 3), np.float64)
+pyddl.allreduce(Interface(data))
+same(data, np.full((2, 3), 2.0))
+for changes, words in (({"data": (data.ctypes.data, True)}, "is read-only"), ({"typestr": ">f8"}, "other order"),
+                       ({"strides": (64, 8)}, "is strided"), ({"typestr": "|V3"}, "type '|V3'"), ({"typestr": "??"}, "not know"),
+                       ({"shape": None}, "makes no sense"), ({"data": 7}, "makes no sense")):
+    with refused(ValueError, f"allreduce, rank {rank}: x ", words):
+        pyddl.allreduce(Interface(data, **changes))
+same(data, np.full((2, 3), 2.0))
+""")
+
+
+def test_dlpack(ranks):
+    ranks(2, """
+class Tensor:
+    "Offers DLPack alone."
+    def __init__(self, array): self.array = array
+    def __dlpack__(self, **more): return self.array.__dlpack__(**more)
+    def __dlpack_device__(self): return self.array.__dlpack_device__()
+for dtype in "int8 uint16 int64 float16 float32 float64 complex64".split():
+    data = np.ones((4, 5), dtype)
+    pyddl.allreduce(Tensor(data))
+    same(data, np.full((4, 5), 2, dtype))
+data = np.asfortranarray(np.ones((4, 5), np.float32))
+pyddl.allreduce(Tensor(data))
+same(data, np.full((4, 5), 2))
+with refused(ValueError, "is strided"):
+    pyddl.allreduce(Tensor(np.zeros((4, 4), np.float32)[:, ::2]))
+locked = np.zeros(3, np.float32)
+locked.flags.writeable = False
+with refused(ValueError, "__dlpack__" if np.lib.NumpyVersion(np.__version__) < "2.1.0" else "is read-only"):
+    pyddl.allreduce(Tensor(locked))
+class Nothing:
+    def __dlpack__(self): return 5
+with refused(ValueError, "gives no DLPack tensor"):
+    pyddl.allreduce(Nothing())
+""")
+
+
+FAKE_DRIVER = r"""
+#include <string.h>
+static int depth;
+int cuInit(unsigned flags) { return flags; }
+int cuCtxGetCurrent(void** context) { *context = &depth; return 0; }
+int cuCtxSynchronize(void) { return 0; }
+int cuStreamSynchronize(void* stream) { return stream == (void*)77 ? 0 : 400; }
+int cuPointerGetAttribute(void* value, int which, unsigned long long pointer) {
+    if (which != 1 || pointer == 0) return 1;
+    *(void**)value = &depth;
+    return 0;
+}
+int cuCtxPushCurrent_v2(void* context) { ++depth; return context == &depth ? 0 : 201; }
+int cuCtxPopCurrent_v2(void** context) { --depth; *context = &depth; return 0; }
+/* memory of the device is shown shifted, so that nobody gets by without these copies */
+int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t n) { memcpy(to, (char*)from - 4096, n); return depth == 1 ? 0 : 201; }
+int cuMemcpyHtoD_v2(unsigned long long to, const void* from, size_t n) { memcpy((char*)to - 4096, from, n); return depth == 1 ? 0 : 201; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_arrays_on_a_gpu_by_a_stand_in_for_the_driver(ranks, tmp_path):
+    (tmp_path / "driver.c").write_text(FAKE_DRIVER)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "driver.so", tmp_path / "driver.c"], check=True, timeout=60)
+    ranks(2, f"""
+import pyddl.cuda
+pyddl.cuda.LIBRARY = {str(tmp_path / 'driver.so')!r}
+class OnDevice:
+    def __init__(self, array, stream=None):
+        self.array = array
+        self.__cuda_array_interface__ = dict(array.__array_interface__, data=(array.ctypes.data + 4096, False), stream=stream)
+""" + """
+data = np.arange(1000, dtype=np.float32)
+pyddl.allreduce(OnDevice(data))
+same(data, np.arange(1000) * 2)
+pyddl.broadcast(OnDevice(data, stream=77), 1, n=5)
+whole = np.zeros(2000, np.float32)
+pyddl.all_gather(OnDevice(data), OnDevice(whole))
+same(whole, np.tile(np.arange(1000) * 2, 2))
+size, memory = pyddl.malloc(64, 4000)
+pyddl.memcpy_host_to_device(memory, OnDevice(data))
+data[:] = 0
+pyddl.memcpy_device_to_host(OnDevice(data), memory)
+same(data, np.arange(1000) * 2)
+try:
+    pyddl.allreduce(OnDevice(data, stream=78))
+    raise AssertionError("a failing driver went unnoticed")
+except RuntimeError as why:
+    assert "cuStreamSynchronize failed with status 400" in str(why)
+with refused(ValueError, "use the blocking call"):
+    pyddl.allreduce_async(OnDevice(data))
+""")
+
+
+def test_a_gpu_array_without_a_driver_is_refused(python):
+    python("""
+import pyddl.cuda
+pyddl.cuda.LIBRARY = "libno-such-driver.so"
+class OnDevice:
+    __cuda_array_interface__ = dict(np.zeros(3).__array_interface__)
+with refused(ValueError, "allreduce, rank 0: x lies in the memory of a GPU, and the CUDA driver cannot be loaded"):
+    pyddl.allreduce(OnDevice())
+""")

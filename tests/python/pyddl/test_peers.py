@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that disagree, fail, or let others wait: every rank is told, by name, and nobody hangs."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def test_ranks_that_disagree(ranks):
+    ranks(3, """
+def differing(call, *words):
+    with refused(pyddl.Mismatch, f"rank {rank}", *words):
+        call()
+differing(lambda: pyddl.allreduce(np.zeros(100 + (rank == 1), np.float32)), "rank 1 brings 101 elements" if rank != 1 else "elements")
+differing(lambda: pyddl.allreduce(np.zeros(4, np.float64 if rank == 2 else np.int64)), "type")
+differing(lambda: pyddl.allreduce(np.zeros(4), op=pyddl.DDL_OP_MAX if rank == 0 else pyddl.DDL_OP_SUM), "reduces with")
+differing(lambda: pyddl.broadcast(np.zeros(4), root=rank), "names root")
+differing(lambda: pyddl.barrier() if rank == 1 else pyddl.allreduce(np.zeros(4)), "calls")
+data = np.full(4, rank)
+pyddl.allreduce(data)  # all is as good as before
+same(data, np.full(4, 3))
+""")
+
+
+@pytest.mark.parametrize("wrong", ["np.zeros(20)[::2]", "[1, 2]", "np.zeros(3, 'U3')", "freed"])
+def test_the_others_hear_of_a_rank_whose_argument_is_refused(ranks, wrong):
+    ranks(3, f"""
+freed = pyddl.malloc(64, 80)[1]
+freed.free()
+begin = time.monotonic()
+with refused(ValueError if rank == 1 and {wrong!r} != "[1, 2]" else TypeError if rank == 1 else pyddl.Mismatch, f"allreduce, rank {{rank}}"):
+    pyddl.allreduce({wrong} if rank == 1 else np.zeros(10))
+assert time.monotonic() - begin < 20
+with refused((ValueError, TypeError)):  # and when all ranks make that mistake, none waits
+    pyddl.allreduce({wrong})
+data = np.full(4, rank)
+pyddl.allreduce(data)
+same(data, np.full(4, 3))
+""")
+
+
+def test_a_rank_that_does_not_come(ranks):
+    ranks(2, """
+pyddl.set_timeout(0.3)
+if rank == 0:
+    with refused(TimeoutError, "allreduce, rank 0", "rank 1 did not arrive within 0.3 s"):
+        pyddl.allreduce(np.zeros(10))
+    with refused(pyddl.Broken, "is broken since"):
+        pyddl.allreduce(np.zeros(10))
+    open("seen", "w").close()
+else:
+    while not os.path.exists("seen"): time.sleep(0.02)
+""")
+
+
+def test_a_rank_that_ends(ddlrun, program):
+    done = ddlrun("--accelerators", 3, sys.executable, program("""
+import os, sys, time
+import numpy as np, pyddl
+from programs import *
+pyddl.init()
+rank = pyddl.rank()
+if rank == 1:
+    os._exit(0)
+with refused(ConnectionError, f"allreduce, rank {rank}", "rank 1 has ended"):
+    pyddl.allreduce(np.zeros(10))
+say("told")
+"""))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "told\ntold\n"
+
+
+def test_an_exception_on_one_rank_ends_the_run(ddlrun, program):
+    done = ddlrun("--accelerators", 3, sys.executable, program("""
+import numpy as np, pyddl
+pyddl.init()
+if pyddl.rank() == 2:
+    raise SystemExit(4)
+pyddl.allreduce(np.zeros(10))
+"""))
+    assert done.returncode in (1, 4)
+
+
+def _until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+WAITING = """
+import signal, sys, time
+import numpy as np, pyddl
+from programs import *
+{before}
+pyddl.init()
+rank = pyddl.rank()
+data = pyddl.zeros(10)
+open(f"up.{{rank}}", "w").close()
+if rank == 0:
+    try:
+        {wait}
+        say("came back")
+    except KeyboardInterrupt:
+        say("interrupted")
+    try:
+        pyddl.barrier()
+    except pyddl.Error as why:
+        say(type(why).__name__)
+    {after}
+else:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def waiting(environment, tmp_path):
+    """Rank 0 of two waits for the other; returns its process."""
+    running = []
+
+    def start(wait="pyddl.allreduce(data)", before="", after=""):
+        (tmp_path / "waiting.py").write_text(WAITING.format(wait=wait, before=before, after=after))
+        for rank in range(2):
+            running.append(subprocess.Popen(
+                [sys.executable, "waiting.py"], cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**environment, "RANK": str(rank), "WORLD_SIZE": "2", "DDL_JOB": f"waiting-{tmp_path}"[-60:]}))
+        _until(lambda: (tmp_path / "up.0").exists())
+        time.sleep(0.3)
+        return running[0]
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("wait", ["pyddl.allreduce(data)", "pyddl.barrier()", "pyddl.broadcast(data, 1)",
+                                  "pyddl.plan_allreduce(data)()", "pyddl.allreduce_async(data).wait()"])
+def test_ctrl_c_ends_a_wait(waiting, wait):
+    process = waiting(wait)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 20
+    assert out.splitlines()[0] == "interrupted"
+    assert process.returncode == 0
+
+
+def test_a_handler_of_the_programs_own_decides(waiting):
+    process = waiting(before="signal.signal(signal.SIGINT, lambda *_: say('handled'))")
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert process.poll() is None  # it did not raise, so the wait goes on
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert "handled" in out and "Interrupted" in err
+
+
+def test_ctrl_c_between_calls_breaks_nothing(python):
+    python("""
+import signal
+for turn in range(3):
+    try:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("no KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass
+    time.sleep(0.3)
+    pyddl.allreduce(np.ones(3))
+""")
+
+
+def test_threads_may_interrupt(ranks):
+    ranks(2, """
+import threading
+if rank == 0:
+    threading.Timer(0.5, pyddl.world().interrupt).start()
+    with refused(pyddl.Interrupted, "rank 0"):
+        pyddl.allreduce(np.zeros(10))
+    open("seen", "w").close()
+else:
+    while not os.path.exists("seen"): time.sleep(0.02)
+    with refused(pyddl.Error):
+        pyddl.allreduce(np.zeros(10))
+""")
+
+
+def test_threads_each_with_ranks_of_their_own(ranks):
+    ranks(2, """
+import threading
+parts = [pyddl.split(0) for _ in range(3)]
+found = [None] * 3
+def work(i):
+    data = np.full(1000, rank + i, np.float32)
+    for turn in range(50):
+        data[:] = rank + i
+        parts[i].allreduce(data)
+    found[i] = data
+threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+for each in threads: each.start()
+for each in threads: each.join()
+for i in range(3):
+    same(found[i], np.full(1000, 1 + 2 * i))
+""")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start and end of a process, and calls outside them; and what is said of the module."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+
+import conftest
+
+WITHOUT_INIT = conftest.PREAMBLE.replace("pyddl.init()", "")
+
+
+def test_calls_before_init_and_after_finalize(python):
+    python("""
+def all_refuse(words):
+    data = np.ones(3)
+    for name, arguments in (("allreduce", (data,)), ("broadcast", (data,)), ("barrier", ()), ("malloc", (64, 4)),
+                            ("allreduce_async", (data,)), ("split", (0,)), ("memsync", ()), ("world", ()),
+                            ("plan_allreduce", (data,)), ("set_timeout", (1,))):
+        with refused(pyddl.Error, words):
+            getattr(pyddl, name)(*arguments)
+    same(data, np.ones(3))
+all_refuse("is not initialised; call pyddl.init() first")
+assert not pyddl.initialized() and pyddl.finalize() == pyddl.DDL_SUCCESS
+assert pyddl.init() == pyddl.DDL_SUCCESS and pyddl.initialized()
+with refused(RuntimeError, "init: pyddl is already initialised"):
+    pyddl.init()
+assert pyddl.allreduce(np.ones(3)) == pyddl.DDL_SUCCESS
+assert pyddl.finalize() == pyddl.finalize() == pyddl.DDL_SUCCESS
+all_refuse("was finalised")
+with refused(RuntimeError, "init: pyddl was finalised, and a process starts once"):
+    pyddl.init()
+""", preamble=WITHOUT_INIT)
+
+
+def test_things_of_a_communicator_that_is_closed(python):
+    python("""
+part = pyddl.split(0)
+memory, plan = part.malloc(64), part.plan_allreduce(np.ones(3))
+part.close()
+part.close()
+data = np.ones(3)
+for act in (lambda: part.allreduce(data), lambda: part.allreduce(data[::2]), lambda: part.barrier(), plan,
+            lambda: part.malloc(3), lambda: part.split(0), lambda: part.allreduce_async(data)):
+    with refused((pyddl.Error, ValueError)):
+        act()
+same(data, np.ones(3))
+memory.free()
+assert "closed" in repr(part)
+pyddl.allreduce(data)
+""")
+
+
+def test_options(ranks, python):
+    for words, said in (("-mode q:1", "q"), ("-mode b:3x2", "invalid dim size="), ("-nonsense 1", "-nonsense"),
+                        ("-mode", "-mode"), ("-dev_sync 7", "7")):
+        python(f"""
+with refused(ValueError, {said!r}):
+    pyddl.init({words!r})
+assert not pyddl.initialized()
+os.environ["DDL_OPTIONS"] = {words!r}
+with refused(ValueError, {said!r}):
+    pyddl.init()
+assert pyddl.init("-mode r:1") == 0  # the process is as good as before
+pyddl.allreduce(np.ones(3))
+""", preamble=WITHOUT_INIT)
+    python("""
+with refused(TypeError, "init: options is 3"):
+    pyddl.init(3)
+""", preamble=WITHOUT_INIT)
+    for mode in ("b:2x2x1x1 ", "p:4x1x1x1 ", "r:4", "n:2x2", "c:4x1", "m:1x4", "2x2"):
+        ranks(4, f"""
+pyddl.init("-mode {mode}")
+data = np.arange(1000, dtype=np.float32) + pyddl.rank()
+pyddl.allreduce(data)
+same(data, np.arange(1000) * 4 + 6)
+""", preamble=WITHOUT_INIT)
+
+
+def test_numbers_before_init_are_the_launchers(ranks, python):
+    lines = ranks(2, "say(pyddl.rank(), pyddl.size(), pyddl.local_rank(), pyddl.local_size())", preamble=WITHOUT_INIT)
+    assert sorted(lines) == ["0 2 0 2", "1 2 1 2"]
+    assert python("say(rank, size, pyddl.local_rank(), pyddl.local_size())", preamble=WITHOUT_INIT) == "0 1 0 1\n"
+    variables = {"OMPI_COMM_WORLD_LOCAL_RANK": "3"}
+    assert python("say(pyddl.local_rank())", preamble=WITHOUT_INIT, variables=variables) == "3\n"
+
+
+def test_a_launcher_that_makes_no_sense(python):
+    for variables, words in (({"RANK": "2", "WORLD_SIZE": "2"}, "RANK is 2 and WORLD_SIZE is 2"),
+                             ({"RANK": "0"}, "WORLD_SIZE is not set"), ({"DDL_TRANSPORT": "pigeon"}, "DDL_TRANSPORT"),
+                             ({"RANK": "0", "WORLD_SIZE": "2", "DDL_TIMEOUT": "0.2"}, "did not start within")):
+        python(f"""
+with refused(pyddl.Error, {words!r}):
+    pyddl.init()
+assert not pyddl.initialized()
+""", preamble=WITHOUT_INIT, variables=variables)
+
+
+def test_without_the_library_the_import_says_what_to_do(environment):
+    script = "import importlib.util, sys; sys.path.insert(0, sys.argv[1])\nimport pyddl"
+    done = subprocess.run([sys.executable, "-c", script, str(conftest.PACKAGES)], capture_output=True, text=True, timeout=60,
+                          env={**environment, "DDL_LIBRARY_PATH": "/nowhere", "LD_LIBRARY_PATH": ""}, check=False)
+    if done.returncode == 0:  # it is installed where the system looks
+        return
+    assert "ImportError: libddl.so cannot be loaded" in done.stderr and "DDL_LIBRARY_PATH" in done.stderr
+
+
+def test_types_and_ops_have_the_numbers_of_the_c_header():
+    import pyddl
+    text = (conftest.ROOT / "include/ddl/shim/ddl.hpp").read_text()
+    found = {name: int(value) for name, value in re.findall(r"(DDL_(?:TYPE|OP)_\w+) = (\d+)", text)}
+    assert len(found) >= 16
+    for name, value in found.items():
+        assert getattr(pyddl, name) == value
+    text = (conftest.ROOT / "include/ddl/shim/ddl.h").read_text()
+    numbers = {name: int(value) for name, value in re.findall(r"(DDL_[A-Z0-9_]+) = (\d+)", text)}
+    for kind in pyddl.errors.BY_STATUS.values():
+        name = {"SystemRefusal": "SYSTEM"}.get(kind.__name__, re.sub(r"(?<!^)([A-Z])", r"_\1", kind.__name__).upper())
+        assert numbers["DDL_" + name] == kind.status
+    for element, name in enumerate(pyddl.elements.NAMES):
+        known = pyddl.library.functions.size_element(element)
+        assert known == pyddl.elements.SIZES[element], name
+    for name in ("AVERAGE", "AVERAGE_IN_DOUBLE", "BIT_AND", "BIT_OR", "BIT_XOR", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_XOR"):
+        assert getattr(pyddl, "DDL_OP_" + name) == numbers["DDL_" + name]
+
+
+def test_help_and_hints():
+    import inspect
+    import pydoc
+    import pyddl
+    text = pydoc.plain(pydoc.render_doc(pyddl))
+    for name in pyddl.__all__:
+        thing = getattr(pyddl, name)
+        if callable(thing):
+            assert inspect.getdoc(thing), name
+            assert name in text
+        if inspect.isfunction(thing):
+            assert inspect.signature(thing).return_annotation is not inspect.Signature.empty, name
+    assert "self" not in str(inspect.signature(pyddl.broadcast))
+    assert os.path.exists(os.path.join(os.path.dirname(pyddl.__file__), "py.typed"))
+    assert pyddl.__version__ == pyddl.version()
+    from ddlrun.version import __version__
+    assert __version__ == pyddl.__version__
+    assert f"VERSION {__version__} " in (conftest.ROOT / "CMakeLists.txt").read_text()
+
+
+def test_nothing_is_loaded_that_is_not_needed():
+    done = subprocess.run([sys.executable, "-c", "import pyddl; pyddl.init(); print(open('/proc/self/maps').read())"],
+                          capture_output=True, text=True, timeout=60, check=True,
+                          env={**os.environ, "PYTHONPATH": str(conftest.PACKAGES)})
+    assert "libddl.so" in done.stdout
+    assert "libmpi" not in done.stdout and "libcuda" not in done.stdout
+    assert ctypes is not None
