@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <sched.h>
 
 #include "floor.hpp"
@@ -26,32 +27,38 @@ void bind_to_core(int rank) {
     if (::sched_setaffinity(0, sizeof own, &own) != 0) throw std::runtime_error("cannot bind a rank to its core");
 }
 
-meeting meeting_of(ddl::shared_memory& ranks) {
-    return {ranks.rank(), ranks.size(), [&ranks] { ddl::barrier(ranks); },
-            [&ranks](double* values, std::size_t count) {
-                ddl::allreduce(ranks, std::span{values, count}, ddl::maximum{});
-            }};
-}
+/// The processes of one host; there is none where ranks are on several.
+struct local_ranks {
+    std::optional<ddl::shared_memory> node;   // for the contenders
+    std::optional<ddl::shared_memory> apart;  // for the harness
+};
 
-std::vector<contender> contenders_of(const options& asked, ddl::shared_memory& node, const peer& theirs) {
+std::vector<contender> contenders_of(const options& asked, local_ranks& local, const peer& theirs) {
     std::vector<contender> all;
     if (asked.against_peer) all = theirs.contenders();
-    if (asked.transport == "shared_memory") {
-        all.push_back(ours_private(node, "ddl"));
-        all.push_back(ours_mapped(node, "ddl"));
-        all.push_back(ours_one_by_one(node, "ddl"));
-    } else {
-        for (contender& each : ours_over_mpi(asked.transport)) all.push_back(std::move(each));
+    for (const std::string& transport : asked.transports) {
+        if (transport == "shared_memory" && !local.node)
+            throw std::invalid_argument("shared memory ends where the host does; pass --transport cluster or mpi");
+        if (transport == "shared_memory") {
+            all.push_back(ours_private(*local.node, "ddl"));
+            all.push_back(ours_mapped(*local.node, "ddl"));
+            all.push_back(ours_one_by_one(*local.node, "ddl"));
+        } else {
+            for (contender& each : ours_over_mpi(transport)) all.push_back(std::move(each));
+        }
     }
     return all;
 }
 
 /// True if all results were right.
 bool compare_cells(const options& asked, const peer& theirs) {
-    ddl::shared_memory node;
-    ddl::shared_memory apart = node.split(0, node.rank());
-    const meeting ranks = meeting_of(apart);
-    const std::vector<contender> contenders = contenders_of(asked, node, theirs);
+    local_ranks local;
+    if (!asked.several_hosts) {
+        local.node.emplace();
+        local.apart.emplace(local.node->split(0, local.node->rank()));
+    }
+    const meeting ranks = local.apart ? meeting_of(*local.apart) : meeting_over_mpi();
+    const std::vector<contender> contenders = contenders_of(asked, local, theirs);
     std::vector<contender> with_floor = contenders;
     with_floor.push_back(bandwidth_floor());
     for (const contender& each : contenders)
@@ -60,8 +67,8 @@ bool compare_cells(const options& asked, const peer& theirs) {
     bool right = true;
     for (const cell& each : asked.cells) {
         const bool long_enough = each.count * sizeof(element) >= asked.floor_bytes;
-        turns taken{ranks, each, long_enough ? with_floor : contenders};
-        const std::vector<samples> found = taken.run(asked.allowed);
+        turns taken{ranks, each, long_enough ? with_floor : contenders, asked.allowed};
+        const std::vector<samples> found = taken.run();
         file.add(each, taken.calls_a_sample(), found);
         for (const samples& one : found) right = right && one.wrong == 0;
     }
@@ -76,9 +83,10 @@ int main(int count, char** words) {
     peer theirs{count, words};
     bool right = false;
     try {
-        bind_to_core(
-            ddl::launcher::from_environment().rank);  // not before, for threads that the peer started stay free
-        right = compare_cells(parse({words + 1, words + count}), theirs);
+        const options asked = parse({words + 1, words + count});
+        // not before, for threads that the peer started stay free
+        if (!asked.several_hosts) bind_to_core(ddl::launcher::from_environment().rank);
+        right = compare_cells(asked, theirs);
     } catch (const std::exception& failure) {
         std::fprintf(stderr, "compare_bench: %s\n", failure.what());
         theirs.give_up();

@@ -13,11 +13,14 @@
 
 namespace compare {
 
-/// How long a cell may take.
-struct budget {
+/// How much is done for a cell, and around each sample. The defaults are for ranks with a core each.
+struct effort {
     double seconds = 2;
-    int least = 5;
-    int most = 1000;
+    int least = 5;           // samples
+    int most = 1000;         // samples
+    int settling = 16;       // barriers until a rank that slept, waiting for a slower one, is in step again
+    int probes = 8;          // barriers timed
+    std::size_t slots = 64;  // calls in a sample, at most
 };
 
 /// What one contender did in one cell: a value for each sample, that of the slowest rank.
@@ -32,11 +35,11 @@ struct samples {
 /// is many calls back to back and each still finds its input rewritten.
 class slots {
 public:
-    slots(const contender& whose, const cell& asked) {
+    slots(const contender& whose, const cell& asked, std::size_t most) {
         const std::size_t bytes = std::max<std::size_t>(asked.count * sizeof(element), 1);
         constexpr std::size_t line = 64;
         const std::size_t stride = (bytes + asked.offset * sizeof(element) + line - 1) / line * line;
-        count_ = std::clamp<std::size_t>(most_bytes / stride, 1, most_slots);
+        count_ = std::clamp<std::size_t>(most_bytes / stride, 1, most);
         stride_ = stride / sizeof(element);
         offset_ = asked.offset;
         in_ = allocate(whose, stride_ * count_);
@@ -48,7 +51,6 @@ public:
 
 private:
     static constexpr std::size_t most_bytes = 32 << 10;  // they stay in a first-level cache
-    static constexpr std::size_t most_slots = 64;
 
     static std::shared_ptr<element> allocate(const contender& whose, std::size_t count) {
         if (whose.memory) return whose.memory(count);
@@ -69,29 +71,29 @@ private:
 /// One cell: its contenders in turns, call by call, in an order that rotates from sample to sample.
 class turns {
 public:
-    turns(const meeting& ranks, const cell& asked, const std::vector<contender>& contenders)
-        : ranks_{ranks}, truth_{asked, ranks.rank, ranks.size} {
+    turns(const meeting& ranks, const cell& asked, const std::vector<contender>& contenders, const effort& allowed)
+        : ranks_{ranks}, allowed_{allowed}, truth_{asked, ranks.rank, ranks.size} {
         for (const contender& each : contenders) {
             collective_call call = each.prepare(asked);
             if (!call) continue;
             std::optional<slots> room;
             for (const part& other : parts_)
                 if (each.memory_kind == other.whose.memory_kind) room = other.room;
-            if (!room) room.emplace(each, asked);
+            if (!room) room.emplace(each, asked, allowed.slots);
             parts_.push_back({each, *room, std::move(call), {each.name, {}, {}, 0}});
         }
     }
 
     /// All ranks call it; all get the same.
-    std::vector<samples> run(const budget& allowed) {
+    std::vector<samples> run() {
         for (part& each : parts_) {
             take(each);
             check(each);
         }
         double longest = seconds_of([&] { take_all(0); });
         ranks_.maximum(&longest, 1);
-        const double fitting = allowed.seconds / longest;
-        const int wanted = static_cast<int>(std::clamp<double>(fitting, allowed.least, allowed.most));
+        const double fitting = allowed_.seconds / longest;
+        const int wanted = static_cast<int>(std::clamp<double>(fitting, allowed_.least, allowed_.most));
         for (part& each : parts_) each.found.seconds.clear(), each.found.probes.clear();
         for (int i = 0; i < wanted; ++i) take_all(static_cast<std::size_t>(i));
         std::vector<samples> all;
@@ -116,8 +118,6 @@ private:
         samples found;
         std::uint32_t last = 0;
     };
-    static constexpr int settling = 16;  // barriers until a rank that slept, waiting for a slower one, is in step again
-    static constexpr int probes = 8;
 
     void take_all(std::size_t turn) {
         for (std::size_t i = 0; i < parts_.size(); ++i) take(parts_[(turn + i) % parts_.size()]);
@@ -127,16 +127,15 @@ private:
         const std::size_t calls = each.room.count();
         each.last = calls_ + 1;
         for (std::size_t slot = 0; slot < calls; ++slot) truth_.write(each.room.in(slot), ++calls_);
-        for (int i = 0; i < settling; ++i) ranks_.barrier();
-        each.found.probes.push_back(seconds_of([&] {
-                                        for (int i = 0; i < probes; ++i) ranks_.barrier();
-                                    }) /
-                                    probes);
-        each.found.seconds.push_back(seconds_of([&] {
-                                         for (std::size_t slot = 0; slot < calls; ++slot)
-                                             each.call(each.room.in(slot), each.room.out(slot));
-                                     }) /
-                                     static_cast<double>(calls));
+        for (int i = 0; i < allowed_.settling; ++i) ranks_.barrier();
+        const double waited = seconds_of([&] {
+            for (int i = 0; i < allowed_.probes; ++i) ranks_.barrier();
+        });
+        each.found.probes.push_back(waited / allowed_.probes);
+        const double worked = seconds_of([&] {
+            for (std::size_t slot = 0; slot < calls; ++slot) each.call(each.room.in(slot), each.room.out(slot));
+        });
+        each.found.seconds.push_back(worked / static_cast<double>(calls));
     }
 
     /// The results of the last sample.
@@ -148,6 +147,7 @@ private:
     }
 
     const meeting& ranks_;
+    const effort& allowed_;
     oracle truth_;
     std::vector<part> parts_;
     std::uint32_t calls_ = 0;

@@ -13,10 +13,11 @@ namespace compare {
 /// What the driver asks of this program. Cells are words: `collective:count:offset:in` or `...:out`.
 struct options {
     std::string out;
-    std::string transport = "shared_memory";
+    std::vector<std::string> transports;  // ours
+    bool several_hosts = false;           // ranks then meet over the wire, and go where the scheduler wants them
     bool against_peer = true;
     std::size_t floor_bytes = std::size_t{1} << 20;
-    budget allowed;
+    effort allowed;
     std::vector<cell> cells;
 };
 
@@ -45,16 +46,21 @@ inline options parse(const std::vector<std::string>& words) {
         const std::string& name = words[i];
         const std::string& value = words[i + 1];
         if (name == "--out") asked.out = value;
-        else if (name == "--transport") asked.transport = value;
+        else if (name == "--transport") asked.transports.push_back(value);
+        else if (name == "--hosts") asked.several_hosts = value == "several";
         else if (name == "--peer") asked.against_peer = value == "yes";
         else if (name == "--floor-bytes") asked.floor_bytes = static_cast<std::size_t>(number_in(value));
         else if (name == "--seconds") asked.allowed.seconds = number_in(value);
         else if (name == "--least") asked.allowed.least = static_cast<int>(number_in(value));
         else if (name == "--most") asked.allowed.most = static_cast<int>(number_in(value));
+        else if (name == "--settling") asked.allowed.settling = static_cast<int>(number_in(value));
+        else if (name == "--probes") asked.allowed.probes = static_cast<int>(number_in(value));
+        else if (name == "--slots") asked.allowed.slots = static_cast<std::size_t>(number_in(value));
         else if (name == "--cell") asked.cells.push_back(cell_in(value));
         else throw std::invalid_argument("there is no option '" + name + "'");
     }
     if (words.size() % 2 != 0) throw std::invalid_argument("'" + words.back() + "' needs a value");
+    if (asked.transports.empty()) asked.transports = {"shared_memory"};
     return asked;
 }
 

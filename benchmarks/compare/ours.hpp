@@ -16,6 +16,15 @@
 
 namespace compare {
 
+/// The harness's own barrier and maximum, over ranks that outlive it.
+template <class Transport>
+meeting meeting_of(Transport& ranks) {
+    return {ranks.rank(), ranks.size(), [&ranks] { ddl::barrier(ranks); },
+            [&ranks](double* values, std::size_t count) {
+                ddl::allreduce(ranks, std::span{values, count}, ddl::maximum{});
+            }};
+}
+
 /// The library's call of a cell, written as a user writes it.
 template <class Transport>
 collective_call our_call(Transport& world, const cell& asked) {

@@ -21,4 +21,11 @@ std::vector<contender> ours_over_mpi(const std::string& transport) {
     return {only};
 }
 
+meeting meeting_over_mpi() {
+    const auto world = std::make_shared<ddl::cluster>(MPI_COMM_WORLD);
+    meeting all = meeting_of(*world);
+    all.barrier = [world, barrier = all.barrier] { barrier(); };
+    return all;
+}
+
 }  // namespace compare

@@ -10,4 +10,6 @@ std::vector<contender> ours_over_mpi(const std::string& transport) {
                                 " needs one; pass --transport shared_memory");
 }
 
+meeting meeting_over_mpi() { throw std::invalid_argument("this peer brings no MPI, and several hosts need one"); }
+
 }  // namespace compare

@@ -25,5 +25,7 @@ public:
 
 /// Ours over transports that need MPI, if this program has one: "cluster" or "mpi".
 std::vector<contender> ours_over_mpi(const std::string& transport);
+/// Where ranks on several hosts meet.
+meeting meeting_over_mpi();
 
 }  // namespace compare

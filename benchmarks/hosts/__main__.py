@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares ddl over several hosts with MPI_Allreduce, in turns. The hosts are network namespaces of this machine, made and
+removed by this program, joined by links of 1 Gbit/s. Needs root and Open MPI."""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import network
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "compare"))  # the program is that of compare
+import cells  # noqa: E402
+import peers  # noqa: E402
+import report  # noqa: E402
+
+SETTINGS = {"defaults": [], "two links": ["--mca", "btl_tcp_links", "2"]}
+QUICK = "8,16K,1M,32M"
+FULL = "8,128,1K,4K,16K,64K,256K,1M,4M,16M,32M,64M"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="benchmarks/hosts", description=__doc__)
+    parser.add_argument("--layout", action="append", metavar="HOSTSxRANKS",
+                        help="hosts, and ranks on each; again for more (2x1, 2x2, 4x1 and 4x2)")
+    parser.add_argument("--settings", action="append", choices=SETTINGS, help="Open MPI's; again for more (all)")
+    parser.add_argument("--sizes", metavar="BYTES,...", help=f"({FULL})")
+    parser.add_argument("--quick", action="store_true", help=f"sizes {QUICK}, fewer samples")
+    parser.add_argument("--rate", default="1gbit", help="of each link, as tc writes it (%(default)s)")
+    parser.add_argument("--seconds", type=float, help="for each size (quick: 1, else 3)")
+    parser.add_argument("--json", type=pathlib.Path, help="write all figures there")
+    parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
+    parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
+    asked = parser.parse_args()
+    asked.layout = [tuple(map(int, each.split("x"))) for each in asked.layout or ["2x1", "2x2", "4x1", "4x2"]]
+    asked.settings = asked.settings or list(SETTINGS)
+    asked.sizes = [cells.size_of(each) for each in (asked.sizes or (QUICK if asked.quick else FULL)).split(",")]
+    asked.seconds = asked.seconds or (1 if asked.quick else 3)
+    asked.build = asked.build.resolve()
+    return asked
+
+
+def measured(hosts, per_host, program, settings, asked):
+    """The lines that the program writes, of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "samples"
+        where = ",".join(f"{name}:{per_host}" for name in hosts.names)
+        words = ["mpirun.openmpi", "--bind-to", "none", "-n", str(per_host * len(hosts.names)), "--host", where,
+                 "--mca", "plm_rsh_agent", hosts.shell, "--mca", "oob_tcp_if_include", "eth0",
+                 "--mca", "btl_tcp_if_include", "eth0", *SETTINGS[settings],
+                 program, "--hosts", "several", "--transport", "cluster", "--transport", "mpi", "--out", out,
+                 "--floor-bytes", str(1 << 40), "--settling", "2", "--probes", "1", "--slots", "4",
+                 "--seconds", str(asked.seconds), "--least", "3" if asked.quick else "5"]
+        for size in asked.sizes:
+            words += ["--cell", f"allreduce:{size // 4}:0:in"]
+        started = hosts.start("host1", words, env=dict(os.environ, **peers.OPEN_MPI))
+        if started.wait() not in (0, 1):
+            raise network.Impossible("a rank ended with an error")
+        head, *lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return head, lines
+
+
+def told(lines, bound_of):
+    """Prints a table, and returns its rows."""
+    names = [each["name"] for each in lines[0]["contenders"]]
+    print(f"{'bytes':>10} {'bound ms':>10}" + "".join(f" {name:>12} ms {'% bound':>8}" + ("" if name == "peer" else f" {'ratio':>7}")
+                                                     for name in names))
+    rows = []
+    for line in lines:
+        bound = bound_of(line["bytes"])
+        row = {"bytes": line["bytes"], "bound_ms": bound, "contenders": {}}
+        text = f"{report.size_text(line['bytes']):>10} {bound:10.3f}"
+        peer = None
+        for each in line["contenders"]:
+            times = [1e3 * time_ for time_ in each["seconds"]]
+            found = {"samples": len(times), "min_ms": min(times), "median_ms": statistics.median(times), "max_ms": max(times),
+                     "percent_of_bound": 100 * bound / statistics.median(times), "wrong": each["wrong"]}
+            peer = peer or found["median_ms"]
+            row["contenders"][each["name"]] = found
+            text += f" {found['median_ms']:15.3f} {found['percent_of_bound']:7.1f}%"
+            text += "" if each["name"] == "peer" else f" {peer / found['median_ms']:6.2f}x"
+            text += f" {each['wrong']:.0f} WRONG" if each["wrong"] else ""
+        rows.append(row)
+        print(text, flush=True)
+    return rows
+
+
+def main():
+    asked = arguments()
+    try:
+        program = peers.built(peers.PEERS["openmpi"], asked.build, "float", "sum", asked.flags)
+        runs = []
+        for count, per_host in asked.layout:
+            with tempfile.TemporaryDirectory() as folder, network.Hosts(count, asked.rate, folder) as hosts:
+                speed = hosts.speed()
+                for settings in asked.settings:
+                    start = time.monotonic()
+                    head, lines = measured(hosts, per_host, program, settings, asked)
+                    print(f"# {count} hosts with {per_host} rank{'s' if per_host > 1 else ''} each, {os.cpu_count()} cores for all of them; links of "
+                          f"{8e-6 * speed:.0f} Mbit/s each way at once, by a plain socket; {head['peer']}, {settings}; "
+                          f"{time.monotonic() - start:.0f} s")
+                    rows = told(lines, lambda size: 1e3 * 2 * (count - 1) / count * size / speed)
+                    runs.append({"hosts": count, "ranks_per_host": per_host, "bytes_a_second": speed, "peer": head["peer"],
+                                 "settings": settings, "rows": rows})
+    except (network.Impossible, peers.Missing, cells.Wrong) as failure:
+        print(f"# {failure}", file=sys.stderr)
+        return 2
+    if asked.json:
+        asked.json.write_text(json.dumps({"program": "hosts", "date": time.strftime("%Y-%m-%d"), "flags": asked.flags,
+                                          "runs": runs}, indent=1), encoding="utf-8")
+    return 1 if any(each["wrong"] for run in runs for row in run["rows"] for each in row["contenders"].values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
