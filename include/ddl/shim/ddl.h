@@ -121,7 +121,8 @@ DDL_API size_t ddl_size_element(ddl_element element);
 
 /** All ranks, as the launcher says: over MPI if MPI runs in this process already, or if an MPI launcher started it (mpirun,
  * srun with PMI); else processes of this host by RANK, WORLD_SIZE and DDL_JOB; else this process alone. The variable
- * DDL_TRANSPORT decides if it is set: "mpi" or "shared_memory". All ranks call it; blocks until all have come. */
+ * DDL_TRANSPORT decides if it is set: "mpi" or "shared_memory". All ranks call it; blocks until all have come. May be called
+ * again while the first is open: each gets messages of its own. */
 DDL_API ddl_status ddl_open_environment(ddl_communicator** world);
 /** Processes of this host, without MPI. All pass the same `job`, which no other run on this host has at the same time, and the
  * same `size`. `seconds` is the timeout of this and of later waits; 0 for that of DDL_TIMEOUT, else 600. */

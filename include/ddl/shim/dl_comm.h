@@ -11,12 +11,18 @@
  * init, finalize, broadcast, gradients and the creation of teams are called by all ranks, and those of one team in one order;
  * different teams may communicate at once, from different threads. */
 
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define DDL_SHIM_INT : int
+#else
+#define DDL_SHIM_INT
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /** What a tensor holds. */
-typedef enum dlDataType_t {
+typedef enum dlDataType_t DDL_SHIM_INT {
     DL_COMM_FLOAT = 0,
     DL_COMM_DOUBLE = 1,
     DL_COMM_HALF = 2,
@@ -54,5 +60,7 @@ int dl_comm_get_nranks(void);
 #ifdef __cplusplus
 }
 #endif
+
+#undef DDL_SHIM_INT
 
 #endif

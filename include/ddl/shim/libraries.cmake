@@ -33,6 +33,7 @@ set_target_properties(ddl_shim PROPERTIES OUTPUT_NAME ddl)
 if(TARGET ddl::mpi)
   ddl_add_common_shim(ddl_pack ddl::cluster SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl_mpi.cpp"
     EXPORTS ddl_allreduce_mpi COMPANION_OF ddl_shim)
+  target_compile_definitions(ddl_pack PRIVATE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)  # no C++ bindings of MPI
   ddl_extend_shim(ddl_pack OPS ddl::sum ELEMENTS float ddl::half double COLLECTIVES allreduce
     SCHEDULES ddl::shim::enhanced_on_nodes ddl::shim::rings_on_nodes ddl::shim::halvings_on_nodes)
 else()
@@ -51,3 +52,9 @@ set_target_properties(dl_comm PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION 
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
   BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
 target_compile_options(dl_comm PRIVATE "$<$<CONFIG:>:-O2>")
+
+# One folder of headers and one of libraries, as clients of old expect them; `-lddl -lddl_pack -ldl_comm`.
+foreach(header IN ITEMS ddl.h ddl.hpp ddl_mpi.hpp dl_comm.h)
+  install(FILES "${CMAKE_CURRENT_LIST_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endforeach()
+install(TARGETS ddl_shim ddl_pack dl_comm LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")

@@ -55,12 +55,6 @@ struct progress {
 /// Makes the handle of a communicator that was just opened.
 ddl_communicator* hold(std::unique_ptr<backend> ranks);
 
-/// The row that carries a task out by a schedule; nullptr if the task makes no sense, which `last_error` then explains.
-const row* examine(const ddl_communicator& ranks, const task& asked, int schedule, ddl_status& status) noexcept;
-
-/// Carries a task out by a schedule of the communicator's; blocks.
-ddl_status run(ddl_communicator* ranks, const task& asked, int schedule) noexcept;
-
 }  // namespace ddl::shim
 
 /// What a `ddl_request*` points to.

@@ -5,6 +5,7 @@
 #include <ddl/text.hpp>
 
 #include <charconv>
+#include <climits>
 #include <cstring>
 #include <string_view>
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 using ddl::shim::piece;
 using ddl::shim::team;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/calls.hpp>
 #include <ddl/shim/companion.hpp>
-#include <ddl/shim/objects.hpp>
 #include <ddl/shim/options.hpp>
 
 #include <cstdlib>
@@ -34,14 +34,6 @@ namespace {
 
 using handles = handle<ddl_communicator>;
 
-ddl_status no_communicator(const char* operation) noexcept {
-    return refused(DDL_INVALID_ARGUMENT, operation, -1,
-                   "this is no open communicator; open one, and use it until ddl_close");
-}
-ddl_status no_place(const char* operation, const char* argument) noexcept {
-    return refused(DDL_INVALID_ARGUMENT, operation, -1, "%s is NULL; pass where the result is to go", argument);
-}
-
 /// The openers of this library and of its companion, if that is wanted: the first that `has` what is asked for.
 template <class Has>
 const opener* find_opener(Has has, bool with_companion, text& why) noexcept {
@@ -56,8 +48,7 @@ const opener* find_opener(Has has, bool with_companion, text& why) noexcept {
 /// Runs `open(world)` and makes a handle of what it opened.
 template <class Open>
 ddl_status opened(ddl_communicator** world, const char* operation, Open open) noexcept {
-    if (world == nullptr) return no_place(operation, "the pointer to the communicator");
-    *world = nullptr;
+    if (const ddl_status status = emptied(world, operation)) return status;
     std::unique_ptr<backend> ranks;
     if (const ddl_status status = open(ranks)) return status;
     return guarded(this_thread, operation, [&] { *world = hold(std::move(ranks)); });
@@ -89,7 +80,12 @@ ddl_status ddl_open_environment(ddl_communicator** world) {
         return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
                        "DDL_TRANSPORT is \"%.40s\"; it takes mpi or shared_memory", said);
     if (wants_mpi()) return ddl_open_mpi(nullptr, 0, world);
-    return opened(world, "open_environment", [](std::unique_ptr<backend>& ranks) noexcept {
+    static std::mutex mutex;
+    static ddl_communicator* first = nullptr;  // has the job's name, which no other can have at the same time
+    static std::uint64_t first_opened = 0;
+    const std::lock_guard lock{mutex};
+    if (handles::alive(first) && first->opened == first_opened) return ddl_split(first, 0, first->rank, world);
+    const ddl_status status = opened(world, "open_environment", [](std::unique_ptr<backend>& ranks) noexcept {
         text why;
         const opener* const found =
             find_opener([](const opener& one) { return one.by_environment != nullptr; }, false, why);
@@ -97,6 +93,11 @@ ddl_status ddl_open_environment(ddl_communicator** world) {
             return refused(DDL_UNSUPPORTED, "open_environment", -1, "this library has no transport that needs no MPI");
         return found->by_environment(ranks, this_thread);
     });
+    if (status == DDL_OK) {
+        first = *world;
+        first_opened = first->opened;
+    }
+    return status;
 }
 
 ddl_status ddl_open_job(const char* job, int rank, int size, double seconds, ddl_communicator** world) {
@@ -136,24 +137,21 @@ ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicat
 
 ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part) {
     return opened(part, "split", [&](std::unique_ptr<backend>& made) noexcept {
-        if (!handles::alive(ranks)) return no_communicator("split");
-        const std::lock_guard lock{ranks->calls};
-        if (!handles::alive(ranks)) return no_communicator("split");
-        return ranks->ranks->split(color, key, made, this_thread);
+        return with_communicator(ranks, "split",
+                                 [&]() noexcept { return ranks->ranks->split(color, key, made, this_thread); });
     });
 }
 
 ddl_status ddl_close(ddl_communicator* ranks) {
     if (ranks == nullptr) return DDL_OK;
-    if (!handles::alive(ranks)) return no_communicator("close");
-    {
-        const std::lock_guard lock{ranks->calls};
-        if (!handles::bury(ranks)) return no_communicator("close");
+    const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
+        handles::bury(ranks);
         mapped_memory::here().close(ranks->ranks->memory());
         ranks->ranks.reset();
-    }
-    handles::give(ranks);
-    return DDL_OK;
+        return DDL_OK;
+    });
+    if (status == DDL_OK) handles::give(ranks);
+    return status;
 }
 
 int ddl_get_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->rank : -1; }
@@ -169,52 +167,49 @@ const char* ddl_get_transport(const ddl_communicator* ranks) {
 }
 
 ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds) {
-    if (!handles::alive(ranks)) return no_communicator("set_timeout");
-    if (!(seconds > 0))
-        return refused(DDL_INVALID_ARGUMENT, "set_timeout", ranks->rank, "the timeout is %g s; pass more than 0",
-                       seconds);
-    const std::lock_guard lock{ranks->calls};
-    if (!handles::alive(ranks)) return no_communicator("set_timeout");
-    ranks->ranks->set_timeout(seconds);
-    return DDL_OK;
+    return with_communicator(ranks, "set_timeout", [&]() noexcept -> ddl_status {
+        if (!(seconds > 0))
+            return refused(DDL_INVALID_ARGUMENT, "set_timeout", ranks->rank, "the timeout is %g s; pass more than 0",
+                           seconds);
+        ranks->ranks->set_timeout(seconds);
+        return DDL_OK;
+    });
 }
 
 ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name) {
-    if (!handles::alive(ranks)) return no_communicator("set_schedule");
-    const std::lock_guard lock{ranks->calls};
-    if (!handles::alive(ranks)) return no_communicator("set_schedule");
-    const int found = name == nullptr ? -1 : ranks->ranks->schedule(name);
-    if (found < 0)
-        return refused(DDL_UNSUPPORTED, "set_schedule", ranks->rank,
-                       "this library was built without the schedule %.60s; pass tuned",
-                       name == nullptr ? "NULL" : name);
-    ranks->schedule = found;
-    return DDL_OK;
+    return with_communicator(ranks, "set_schedule", [&]() noexcept -> ddl_status {
+        const int found = name == nullptr ? -1 : ranks->ranks->schedule(name);
+        if (found < 0)
+            return refused(DDL_UNSUPPORTED, "set_schedule", ranks->rank,
+                           "this library was built without the schedule %.60s; pass tuned",
+                           name == nullptr ? "NULL" : name);
+        ranks->schedule = found;
+        ranks->mode = 0;
+        return DDL_OK;
+    });
 }
 
-ddl_status ddl_set_options(ddl_communicator* ranks, const char* options) {
-    if (!handles::alive(ranks)) return no_communicator("set_options");
-    const std::lock_guard lock{ranks->calls};
-    if (!handles::alive(ranks)) return no_communicator("set_options");
-    ddl::shim::options given;
-    text why;
-    if (!options_reader{ranks->size, why}.read(options == nullptr ? "" : options, given))
-        return refused(DDL_INVALID_ARGUMENT, "set_options", ranks->rank, "%s", why.c_str());
-    const bool on_nodes = given.levels > 0 && ranks->ranks->nodes_of(given.extents[0]);
-    const int found = ranks->ranks->schedule(schedule_of_mode(given, on_nodes));
-    if (found < 0)
-        return refused(DDL_UNSUPPORTED, "set_options", ranks->rank,
-                       "this library was built without the mode %c; pass p", given.mode);
-    if (given.levels == 0) given.extents[0] = ranks->size;
-    ranks->ranks->set_extents(given.extents, by_extents::levels);
-    ranks->mode = found;
-    return DDL_OK;
+ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
+    return with_communicator(ranks, "set_options", [&]() noexcept -> ddl_status {
+        options given;
+        text why;
+        if (!options_reader{ranks->size, why}.read(words == nullptr ? "" : words, given))
+            return refused(DDL_INVALID_ARGUMENT, "set_options", ranks->rank, "%s", why.c_str());
+        const bool on_nodes = given.levels > 0 && ranks->ranks->nodes_of(given.extents[0]);
+        const int found = ranks->ranks->schedule(schedule_of_mode(given, on_nodes));
+        if (found < 0)
+            return refused(DDL_UNSUPPORTED, "set_options", ranks->rank,
+                           "this library was built without the mode %c; pass p", given.mode);
+        if (given.levels == 0) given.extents[0] = ranks->size;
+        ranks->ranks->set_extents(given.extents, by_extents::levels);
+        ranks->mode = found;
+        return DDL_OK;
+    });
 }
 
 ddl_status ddl_interrupt(ddl_communicator* ranks) {
-    if (!handles::alive(ranks)) return no_communicator("interrupt");
-    const bool idle = ranks->started.load() == 0 && ranks->calls.try_lock();
-    if (idle) {
+    if (!handles::alive(ranks)) return with_communicator(ranks, "interrupt", []() noexcept { return DDL_OK; });
+    if (ranks->started.load() == 0 && ranks->calls.try_lock()) {  // no call is under way
         ranks->calls.unlock();
         return DDL_OK;
     }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/shim/objects.hpp>
+
+// What the three verbs of every collective have in common.
+namespace ddl::shim {
+
+/// Calls `use()` with the communicator's lock held, if that is open.
+template <class Use>
+ddl_status with_communicator(ddl_communicator* ranks, const char* operation, Use use) noexcept {
+    if (handle<ddl_communicator>::alive(ranks)) {
+        const std::lock_guard lock{ranks->calls};
+        if (handle<ddl_communicator>::alive(ranks)) return use();
+    }
+    return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                   "this is no open communicator; open one, and use it until ddl_close");
+}
+
+/// `place` is where a result goes: empties it, or complains that there is none.
+template <class Object>
+ddl_status emptied(Object** place, const char* operation) noexcept {
+    if (place == nullptr)
+        return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                       "the pointer to the result is NULL; pass where it is to go");
+    *place = nullptr;
+    return DDL_OK;
+}
+
+/// The row that carries a task out, by the communicator's mode or schedule; nullptr if the task makes no sense, with the reason in
+/// `last_error` and its kind in `status`. The lock is held.
+const row* examine(const ddl_communicator& ranks, const task& asked, ddl_status& status) noexcept;
+
+/// What a failed call returns: the failure, or that `ddl_interrupt` was its cause.
+ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, const task& asked,
+                              const listener& heard) noexcept;
+
+inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task& asked,
+                            const listener& heard) noexcept {
+    const ddl_status status = how.run(ranks.object, asked, heard);
+    return status == DDL_OK ? status : unless_interrupted(status, ranks, asked, heard);
+}
+
+/// Hands a task to the communicator's own thread, and a request to the caller. The lock is held.
+ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl_request** started) noexcept;
+
+/// Bits have no sign: such ops are built in for the unsigned integers.
+inline ddl_element unsigned_for_bits(ddl_element element, ddl_op op) noexcept {
+    const bool is_signed = element == DDL_INT8 || element == DDL_INT16 || element == DDL_INT32 || element == DDL_INT64;
+    return is_signed && DDL_BIT_AND <= op && op <= DDL_BIT_XOR ? element + 1 : element;
+}
+
+inline task reduction(collective what, const void* in, void* out, std::size_t count, ddl_element element, ddl_op op,
+                      int root = 0) {
+    constexpr ddl_op none = 1 << 30;  // in a task -1 says that data only moves; here it is a mistake
+    return {what, unsigned_for_bits(element, op), op < 0 ? none : op, root, in, out, count};
+}
+inline task movement(collective what, const void* in, void* out, std::size_t count, ddl_element element, int root = 0) {
+    return {what, element, -1, root, in, out, count};
+}
+inline task many(void* const* data, const std::size_t* counts, std::size_t tensors, ddl_element element, ddl_op op) {
+    task result = reduction(collective::allreduce_n, nullptr, nullptr, 0, element, op);
+    result.data = data;
+    result.counts = counts;
+    result.tensors = tensors;
+    return result;
+}
+
+}  // namespace ddl::shim

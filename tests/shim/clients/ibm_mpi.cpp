@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of MPI that calls IBM DDL for its reductions, and neither init nor finalize.
+// ranks: none
+// mpi-ranks: 1 2 3 4 5
+// options: -mode b:%n
+#include <cstring>
+
+#include "check.hpp"
+#include <ddl.hpp>
+#include <ddl_mpi.hpp>
+
+int main(int arguments, char** words) {
+    int level = 0;
+    MPI_Init_thread(&arguments, &words, MPI_THREAD_MULTIPLE, &level);
+    int rank = -1;
+    CHECK(ddl_rank(&rank) == DDL_SUCCESS);
+    int world_rank = -1;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    CHECK(rank == world_rank);
+
+    constexpr int count = 100;
+    void* device = nullptr;
+    const std::size_t bytes = ddl_malloc(&device, 64, count * sizeof(float));
+    CHECK(bytes == 448);
+    float host[count];
+    for (int time = 0; time < 3; ++time) {
+        for (int i = 0; i < count; ++i) host[i] = static_cast<float>(i);
+        std::memcpy(device, host, sizeof host);
+        CHECK(ddl_allreduce_mpi(std::getenv("DDL_OPTIONS"), device, bytes / sizeof(float), MPI_FLOAT, MPI_SUM,
+                                MPI_COMM_WORLD) == DDL_SUCCESS);
+        std::memcpy(host, device, sizeof host);
+        for (int i = 0; i < count; ++i) CHECK(host[i] == static_cast<float>(i * size));
+    }
+
+    // other types, operations and communicators than the examples had
+    MPI_Comm part;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &part);
+    int part_size = 0;
+    MPI_Comm_size(part, &part_size);
+    long long greatest = rank;
+    CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_MAX, part) == DDL_SUCCESS);
+    CHECK(greatest == rank % 2 + 2 * (part_size - 1));
+    MPI_Comm_free(&part);  // and what was kept for it
+
+    // what it does not know it refuses, and goes on
+    CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_REPLACE, MPI_COMM_WORLD) != DDL_SUCCESS);
+    CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_PACKED, MPI_SUM, MPI_COMM_WORLD) != DDL_SUCCESS);
+    CHECK(ddl_allreduce_mpi("", &greatest, static_cast<std::size_t>(-1), MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD) !=
+          DDL_SUCCESS);
+    CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_NULL) != DDL_SUCCESS);
+    CHECK(ddl_allreduce_mpi("", host, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == DDL_SUCCESS);
+
+    CHECK(ddl_free(device) == DDL_SUCCESS);
+    MPI_Finalize();
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// ranks: 1 2 4
+// mpi-ranks: 1 2 4
+#include <ddl/shim/ddl.h>  // both faces in one program
+#include <ddl/shim/ddl.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+// In the order of a process's life: before it starts, started, ended.
+
+namespace {
+
+/// What is written to stderr while this lives.
+class heard {
+public:
+    heard() : kept_{::dup(2)}, file_{std::tmpfile()} { ::dup2(::fileno(file_), 2); }
+    heard(const heard&) = delete;
+    heard& operator=(const heard&) = delete;
+    ~heard() { stop(); }
+    std::string words() {
+        stop();
+        std::string result(4096, '\0');
+        std::rewind(file_);
+        result.resize(std::fread(result.data(), 1, result.size(), file_));
+        return result;
+    }
+
+private:
+    void stop() {
+        if (kept_ < 0) return;
+        std::fflush(stderr);
+        ::dup2(kept_, 2);
+        ::close(std::exchange(kept_, -1));
+    }
+    int kept_;
+    std::FILE* file_;
+};
+
+/// The call fails with a line of DDL's that holds these words.
+template <class Call>
+void expect_line(const char* words, Call call) {
+    heard lines;
+    const int status = call();
+    const std::string line = lines.words();
+    BOOST_TEST(status != DDL_SUCCESS);
+    BOOST_TEST(line.starts_with("[ERROR DDL-1-6] "), line);
+    BOOST_TEST(line.find(words) != std::string::npos, "'" << words << "' is not in: " << line);
+    BOOST_TEST(line.find("(host ") != std::string::npos, line);
+}
+
+int size() {
+    int ranks = 0;
+    BOOST_TEST(ddl_size(&ranks) == DDL_SUCCESS);
+    return ranks;
+}
+
+/// Sums of 1, 2, 3 ... on all ranks are right.
+void expect_sums(std::size_t count = 1003) {
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 100);
+    BOOST_TEST(ddl_allreduce(values.data(), count) == DDL_SUCCESS);
+    const auto ranks = static_cast<float>(size());
+    for (std::size_t i = 0; i < count; ++i) BOOST_TEST_REQUIRE(values[i] == static_cast<float>(i % 100) * ranks);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(before_the_start_memory_and_the_rank_are_there_already) {
+    int rank = -1;
+    BOOST_TEST(ddl_rank(&rank) == DDL_SUCCESS);
+    BOOST_TEST(rank >= 0);
+    void* memory = nullptr;
+    BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);
+    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
+    expect_line("call ddl_init first", [&] { return ddl_size(&rank); });
+}
+
+BOOST_AUTO_TEST_CASE(a_start_with_options_that_make_no_sense_can_be_tried_again) {
+    expect_line("invalid dim size=77", [] { return ddl_init("-mode b:7x11"); });
+    expect_line("no option of DDL is called: -turbo", [] { return ddl_init("-turbo 1"); });
+    expect_line("one letter of bnrmcp", [] { return ddl_init("-mode q"); });
+}
+
+BOOST_AUTO_TEST_CASE(a_process_starts_once) {
+    BOOST_TEST_REQUIRE(ddl_init("-dbg_level 0") == DDL_SUCCESS);
+    expect_line("call ddl_init once", [] { return ddl_init(""); });
+    expect_sums();
+}
+
+BOOST_AUTO_TEST_CASE(memory_comes_in_whole_units_and_is_zero) {
+    void* memory = nullptr;
+    BOOST_TEST_REQUIRE(ddl_malloc(&memory, 64, 400) == 448U);
+    const auto* const values = static_cast<const float*>(memory);
+    BOOST_TEST(std::all_of(values, values + 112, [](float each) { return each == 0; }));
+    const float one = 1;
+    BOOST_TEST(ddl_memcpy_host_to_device(memory, &one, sizeof one) == DDL_SUCCESS);
+    BOOST_TEST(ddl_memsync() == DDL_SUCCESS);
+    BOOST_TEST(ddl_allreduce(memory, 112) == DDL_SUCCESS);
+    float back = 0;
+    BOOST_TEST(ddl_memcpy_device_to_host(&back, memory, sizeof back) == DDL_SUCCESS);
+    BOOST_TEST(back == static_cast<float>(size()));
+    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
+    expect_line("give back each pointer once", [&] { return ddl_free(memory); });
+    expect_line("was given back", [&] { return ddl_allreduce(memory, 112); });
+    expect_line("was given back", [&] { return ddl_memcpy_device_to_host(&back, memory, sizeof back); });
+    expect_line("make no sense", [&] { return ddl_memcpy_host_to_device(nullptr, &one, sizeof one); });
+    expect_line("is one negative?", [&] { return ddl_malloc(&memory, 64, static_cast<std::size_t>(-1)) == 0 ? 1 : 0; });
+    expect_line("is one negative?", [&] { return ddl_malloc(nullptr, 64, 64) == 0 ? 1 : 0; });
+    BOOST_TEST(ddl_malloc(&memory, 64, 0) == 0U);
+    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
+    BOOST_TEST(ddl_free(nullptr) == DDL_SUCCESS);
+    expect_sums();
+}
+
+BOOST_AUTO_TEST_CASE(types_and_operations_are_those_of_the_header) {
+    double wide[2] = {1.5, -2};
+    BOOST_TEST(ddl_allreduce(wide, 2, DDL_TYPE_DOUBLE, DDL_OP_SUM) == DDL_SUCCESS);
+    BOOST_TEST(wide[0] == 1.5 * size());
+    std::int64_t whole[2] = {2, 3};
+    BOOST_TEST(ddl_allreduce(whole, 2, DDL_TYPE_INT64, DDL_OP_MIN) == DDL_SUCCESS);
+    BOOST_TEST(whole[1] == 3);
+    std::uint16_t halves[1] = {0x3c00};  // 1
+    BOOST_TEST(ddl_allreduce(halves, 1, DDL_TYPE_HALF, DDL_OP_SUM) == DDL_SUCCESS);
+    BOOST_TEST(halves[0] == (size() == 1 ? 0x3c00 : size() == 2 ? 0x4000 : 0x4400));
+}
+
+BOOST_AUTO_TEST_CASE(calls_that_make_no_sense_leave_the_rest_in_order) {
+    float value[1] = {1};
+    expect_line("element is -1", [&] { return ddl_allreduce(value, 1, static_cast<DDL_Type>(55), DDL_OP_SUM); });
+    expect_line("op is", [&] { return ddl_allreduce(value, 1, DDL_TYPE_FLOAT, static_cast<DDL_Op>(-3)); });
+    expect_line("in is NULL", [&] { return ddl_allreduce(nullptr, 1); });
+    expect_line("is it negative?", [&] { return ddl_allreduce(value, static_cast<std::size_t>(-1)); });
+    expect_line("is NULL", [] { return ddl_rank(nullptr); });
+    expect_sums();
+}
+
+BOOST_AUTO_TEST_CASE(modes_are_hierarchies_of_their_extents) {
+    ddl_communicator* world = nullptr;
+    BOOST_TEST_REQUIRE(ddl_open_environment(&world) == DDL_OK);  // another one, of the same ranks
+    const int ranks = ddl_get_size(world);
+    std::vector<std::string> modes{"r:" + std::to_string(ranks), "c:" + std::to_string(ranks),
+                                   "p:" + std::to_string(ranks) + "x1x1x1 "};
+    if (ranks == 4) modes.insert(modes.end(), {"b:2x2", "n:2x2x1", "r:2x2", "m:2x1x2", "b:1x4", "c:4x1"});
+    for (const std::string& mode : modes) {
+        BOOST_TEST_REQUIRE(ddl_set_options(world, ("-mode " + mode).c_str()) == DDL_OK, mode << ddl_last_error());
+        for (const std::size_t count : {1U, 17U, 40'000U}) {
+            std::vector<float> values(count, 1.0F);
+            BOOST_TEST_REQUIRE(ddl_run_allreduce(world, values.data(), values.data(), count, DDL_FLOAT, DDL_SUM) ==
+                               DDL_OK);
+            BOOST_TEST_REQUIRE(
+                std::count(values.begin(), values.end(), static_cast<float>(ranks)) == static_cast<long>(count), mode);
+            double greatest = ddl_get_rank(world);  // no ring for this: the best schedule instead
+            BOOST_TEST_REQUIRE(ddl_run_allreduce(world, &greatest, &greatest, 1, DDL_DOUBLE, DDL_MAXIMUM) == DDL_OK);
+            BOOST_TEST_REQUIRE(greatest == ranks - 1);
+        }
+    }
+    BOOST_TEST(ddl_close(world) == DDL_OK);
+}
+
+BOOST_AUTO_TEST_CASE(after_the_end_nothing_starts_again) {
+    BOOST_TEST(ddl_finalize() == DDL_SUCCESS);
+    expect_line("was finalized", [] { return ddl_init(""); });
+    float value[1] = {1};
+    expect_line("was finalized", [&] { return ddl_allreduce(value, 1); });
+    BOOST_TEST(ddl_finalize() == DDL_SUCCESS);
+}

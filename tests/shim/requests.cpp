@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// ranks: 1 2 3
+// mpi-ranks: 2
+#include <atomic>
+#include <chrono>
+#include <poll.h>
+#include <thread>
+
+#include "world.hpp"
+
+namespace {
+
+/// A communicator of its own for a case that breaks it.
+struct to_be_broken {
+    to_be_broken() { REQUIRE_OK(ddl_split(world(), 0, rank(), &ranks)); }
+    ~to_be_broken() { BOOST_TEST(ddl_close(ranks) == DDL_OK); }
+    ddl_communicator* ranks = nullptr;
+};
+
+void nap(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds}); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_request_waits_for_the_last_rank) {
+    float value = 1;
+    if (rank() == size() - 1 && size() > 1) nap(200);
+    ddl_request* request = nullptr;
+    REQUIRE_OK(ddl_start_allreduce(world(), &value, &value, 1, DDL_FLOAT, DDL_SUM, &request));
+    if (rank() == 0 && size() > 1) {
+        int done = 1;
+        REQUIRE_OK(ddl_test_request(request, &done));
+        BOOST_TEST(done == 0);
+        REQUIRE_OK(ddl_wait_request_for(request, 0.01, &done));
+        BOOST_TEST(done == 0);
+    }
+    int done = 0;
+    REQUIRE_OK(ddl_wait_request_for(request, 60, &done));
+    BOOST_TEST(done == 1);
+    BOOST_TEST(value == static_cast<float>(size()));
+    REQUIRE_OK(ddl_wait_request(request));  // as often as it is asked
+    REQUIRE_OK(ddl_free_request(request));
+    expect_failure(DDL_INVALID_ARGUMENT, "no request", ddl_test_request(request, &done));
+    expect_failure(DDL_INVALID_ARGUMENT, "free each once", ddl_free_request(request));
+}
+
+BOOST_AUTO_TEST_CASE(a_callback_comes_once_with_the_status) {
+    struct heard {
+        std::atomic<int> times{0};
+        std::atomic<ddl_status> status{-1};
+    } heard;
+    const auto then = [](ddl_status status, const char*, void* context) {
+        auto* const to = static_cast<struct heard*>(context);
+        to->status = status;
+        ++to->times;
+    };
+    float value = 1;
+    ddl_request* request = nullptr;
+    REQUIRE_OK(ddl_start_allreduce(world(), &value, &value, 1, DDL_FLOAT, DDL_SUM, &request));
+    REQUIRE_OK(ddl_on_completion(request, then, &heard));
+    REQUIRE_OK(ddl_wait_request(request));
+    REQUIRE_OK(ddl_free_request(request));
+    for (int turns = 0; heard.times == 0 && turns < 1000; ++turns) nap(1);
+    BOOST_TEST(heard.times == 1);
+    BOOST_TEST(heard.status == DDL_OK);
+    expect_failure(DDL_INVALID_ARGUMENT, "no request", ddl_on_completion(request, then, &heard));
+}
+
+BOOST_AUTO_TEST_CASE(a_descriptor_becomes_readable) {
+    ddl_request* request = nullptr;
+    REQUIRE_OK(ddl_start_barrier(world(), &request));
+    int descriptor = -1;
+    REQUIRE_OK(ddl_get_descriptor(request, &descriptor));
+    pollfd watched{descriptor, POLLIN, 0};
+    BOOST_TEST(::poll(&watched, 1, 60'000) == 1);
+    int done = 0;
+    REQUIRE_OK(ddl_test_request(request, &done));
+    BOOST_TEST(done == 1);
+    REQUIRE_OK(ddl_free_request(request));
+}
+
+BOOST_AUTO_TEST_CASE(requests_of_one_communicator_are_carried_out_in_order) {
+    std::vector<std::int64_t> values(100);
+    std::vector<ddl_request*> requests(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<std::int64_t>(i);
+        REQUIRE_OK(ddl_start_allreduce(world(), &values[i], &values[i], 1, DDL_INT64, DDL_SUM, &requests[i]));
+    }
+    std::int64_t last = 7;
+    REQUIRE_OK(ddl_run_allreduce(world(), &last, &last, 1, DDL_INT64, DDL_SUM));  // comes after all of them
+    BOOST_TEST(last == 7 * size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        int done = 0;
+        REQUIRE_OK(ddl_wait_request_for(requests[i], 60, &done));
+        BOOST_TEST(values[i] == static_cast<std::int64_t>(i) * size());
+        REQUIRE_OK(ddl_free_request(requests[i]));
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_peer_that_does_not_come_is_a_timeout_on_all_who_wait, to_be_broken) {
+    if (size() == 1) return;
+    REQUIRE_OK(ddl_set_timeout(ranks, 0.3));
+    float value = 1;
+    if (rank() != 0) {
+        expect_failure(DDL_TIMEOUT, "did not arrive", ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM));
+        expect_failure(DDL_BROKEN, "broken", ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM));
+    }
+    REQUIRE_OK(ddl_run_barrier(world()));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_call_that_waits, to_be_broken) {
+    if (size() == 1) return;
+    float value = 1;
+    if (rank() != 0) {
+        std::thread interrupts{[this] {
+            nap(200);
+            ddl_interrupt(ranks);
+        }};
+        const ddl_status status = ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM);
+        interrupts.join();
+        BOOST_TEST((status == DDL_INTERRUPTED || (size() > 2 && status == DDL_BROKEN)), ddl_last_error());
+    }
+    REQUIRE_OK(ddl_run_barrier(world()));
+    REQUIRE_OK(ddl_interrupt(world()));  // no call is under way: nothing happens
+    REQUIRE_OK(ddl_run_barrier(world()));
+}
+
+BOOST_AUTO_TEST_CASE(threads_may_call_side_by_side_on_communicators_of_their_own) {
+    std::vector<ddl_communicator*> parts(3);
+    for (auto& each : parts) REQUIRE_OK(ddl_split(world(), 0, rank(), &each));
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (ddl_communicator* const each : parts)
+        threads.emplace_back([&right, each] {
+            for (int time = 0; time < 50; ++time) {
+                std::vector<double> values(300, 1.0);
+                if (ddl_run_allreduce(each, values.data(), values.data(), values.size(), DDL_DOUBLE, DDL_SUM) ==
+                        DDL_OK &&
+                    values.back() == size())
+                    ++right;
+            }
+        });
+    for (std::thread& each : threads) each.join();
+    BOOST_TEST(right == 150);
+    for (ddl_communicator* const each : parts) REQUIRE_OK(ddl_close(each));
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// ranks: 1 2 3
+// mpi-ranks: 2
+#include <ddl/shim/dl_comm.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace {
+
+/// The lists of a call, from vectors.
+template <class Element>
+struct lists {
+    explicit lists(std::vector<std::vector<std::vector<Element>>>& towers, dlDataType_t type) {
+        for (auto& tower : towers) {
+            auto& own = data.emplace_back();
+            auto& own_lengths = lengths.emplace_back();
+            for (auto& tensor : tower) {
+                own.push_back(tensor.data());
+                own_lengths.push_back(static_cast<int>(tensor.size()));
+            }
+            types.emplace_back(tower.size(), type);
+            counts.push_back(static_cast<int>(tower.size()));
+        }
+        for (std::size_t i = 0; i < towers.size(); ++i) {
+            data_of.push_back(data[i].data());
+            lengths_of.push_back(lengths[i].data());
+            types_of.push_back(types[i].data());
+        }
+    }
+    int gradients(int team) {
+        return dl_comm_gradients(data_of.data(), lengths_of.data(), types_of.data(), counts.data(),
+                                 static_cast<int>(counts.size()), team);
+    }
+    int broadcast(int root) {
+        return dl_comm_broadcast(data_of.data(), lengths_of.data(), types_of.data(), counts.data(),
+                                 static_cast<int>(counts.size()), root);
+    }
+    std::vector<std::vector<void*>> data;
+    std::vector<std::vector<int>> lengths;
+    std::vector<std::vector<dlDataType_t>> types;
+    std::vector<int> counts;
+    std::vector<void**> data_of;
+    std::vector<int*> lengths_of;
+    std::vector<dlDataType_t*> types_of;
+};
+
+int rank() { return dl_comm_get_rank(); }
+int size() { return dl_comm_get_nranks(); }
+
+/// One tower of one tensor.
+template <class Element>
+int average(std::vector<Element>& tensor, dlDataType_t type, int team) {
+    std::vector<std::vector<std::vector<Element>>> towers{{std::move(tensor)}};
+    const int status = lists<Element>{towers, type}.gradients(team);
+    tensor = std::move(towers[0][0]);
+    return status;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(before_the_plugin_is_started_nothing_works_and_nothing_breaks) {
+    BOOST_TEST(dl_comm_get_rank() < 0);
+    BOOST_TEST(dl_comm_get_nranks() < 0);
+    BOOST_TEST(dl_comm_localrank() < 0);
+    BOOST_TEST(dl_create_team(0, 1, 0) < 0);
+    std::vector<float> tensor(4);
+    BOOST_TEST(average(tensor, DL_COMM_FLOAT, 0) < 0);
+    std::vector<std::vector<std::vector<float>>> towers{{tensor}};
+    BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(0) < 0);
+}
+
+BOOST_AUTO_TEST_CASE(init_meets_the_others_if_nobody_did) {
+    BOOST_TEST_REQUIRE(dl_comm_init() == 0);
+    BOOST_TEST(dl_comm_init_mpi() == 0);
+    BOOST_TEST(dl_comm_init() < 0);  // once
+    BOOST_TEST(rank() < size());
+}
+
+BOOST_AUTO_TEST_CASE(a_team_that_nobody_made_is_made_as_the_environment_says) {
+    std::vector<float> tensor(10, static_cast<float>(rank()));
+    BOOST_TEST(average(tensor, DL_COMM_FLOAT, 9) == 0);
+    BOOST_TEST(tensor[9] == static_cast<float>(size() - 1) / 2);
+    BOOST_TEST(dl_create_team(9, 1, 0) < 0);  // it is there now
+}
+
+BOOST_AUTO_TEST_CASE(precision_is_honoured) {
+    BOOST_TEST_REQUIRE(dl_create_team(0, 1, 0) == 0);
+    BOOST_TEST_REQUIRE(dl_comm_create_team(1, 1, 1) == 0);
+    const auto mean = [](int team) {
+        std::vector<float> tensor(1, rank() == 0 ? 16'777'216.0F : 1.0F);
+        BOOST_TEST(average(tensor, DL_COMM_FLOAT, team) == 0);
+        return tensor[0];
+    };
+    float lost = 16'777'216.0F;
+    for (int other = 1; other < size(); ++other) lost += 1;  // float has no odd numbers here
+    BOOST_TEST(mean(0) == lost / static_cast<float>(size()));
+    BOOST_TEST(mean(1) == static_cast<float>((16'777'216.0 + size() - 1) / size()));
+    std::vector<double> wide(1, 1e300);
+    BOOST_TEST(average(wide, DL_COMM_DOUBLE, 0) == 0);  // a double stays one
+    BOOST_TEST(wide[0] == 1e300, boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(towers_are_averaged_tensor_by_tensor) {
+    BOOST_TEST_REQUIRE(dl_create_team(2, 3, 0) == 0);
+    std::vector<std::vector<std::vector<float>>> towers(3);
+    for (std::size_t tower = 0; tower < towers.size(); ++tower)
+        for (std::size_t tensor = 0; tensor < 5; ++tensor)
+            towers[tower].emplace_back(tensor * 12'345,
+                                       static_cast<float>(100 * tower + tensor) + static_cast<float>(rank()));
+    BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).gradients(2) == 0);
+    const float mean = static_cast<float>(size() - 1) / 2;
+    for (std::size_t tower = 0; tower < towers.size(); ++tower)
+        for (std::size_t tensor = 0; tensor < 5; ++tensor)
+            for (const float each : towers[tower][tensor])
+                BOOST_TEST_REQUIRE(each == static_cast<float>(100 * tower + tensor) + mean,
+                                   boost::test_tools::tolerance(1e-5F));
+}
+
+BOOST_AUTO_TEST_CASE(types_may_be_mixed_in_one_call) {
+    std::vector<float> floats(100, static_cast<float>(rank()));
+    std::vector<double> doubles(50'000, rank());
+    std::vector<std::int32_t> integers(3, 2 * rank());
+    void* data[] = {floats.data(), doubles.data(), integers.data()};
+    int lengths[] = {100, 50'000, 3};
+    dlDataType_t types[] = {DL_COMM_FLOAT, DL_COMM_DOUBLE, DL_COMM_INT32};
+    void** data_of[] = {data};
+    int* lengths_of[] = {lengths};
+    dlDataType_t* types_of[] = {types};
+    int counts[] = {3};
+    BOOST_TEST(dl_comm_gradients(data_of, lengths_of, types_of, counts, 1, 2) == 0);
+    BOOST_TEST(floats[99] == static_cast<float>(size() - 1) / 2);
+    BOOST_TEST(doubles[49'999] == (size() - 1) / 2.0);
+    BOOST_TEST(integers[2] == size() - 1);
+}
+
+BOOST_AUTO_TEST_CASE(teams_run_beside_each_other) {
+    BOOST_TEST_REQUIRE(dl_create_team(3, 2, 0) == 0);
+    BOOST_TEST_REQUIRE(dl_create_team(4, 2, 0) == 0);
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (const int team : {3, 4})
+        threads.emplace_back([&right, team] {
+            for (int step = 0; step < 20; ++step) {
+                std::vector<float> tensor(40'000, static_cast<float>(team * rank()));
+                if (average(tensor, DL_COMM_FLOAT, team) == 0 &&
+                    tensor.back() == static_cast<float>(team * (size() - 1)) / 2)
+                    ++right;
+            }
+        });
+    for (std::thread& each : threads) each.join();
+    BOOST_TEST(right == 40);
+}
+
+BOOST_AUTO_TEST_CASE(every_rank_may_be_the_root) {
+    for (int root = 0; root < size(); ++root) {
+        std::vector<std::vector<std::vector<double>>> towers{
+            {std::vector<double>(10, rank()), std::vector<double>(1, rank())}};
+        BOOST_TEST(lists<double>(towers, DL_COMM_DOUBLE).broadcast(root) == 0);
+        BOOST_TEST(towers[0][0][9] == root);
+        BOOST_TEST(towers[0][1][0] == root);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_on_all_ranks_and_the_team_goes_on) {
+    std::vector<float> tensor(4, 1.0F);
+    std::vector<std::vector<std::vector<float>>> towers{{tensor}};
+    BOOST_TEST(lists<float>(towers, static_cast<dlDataType_t>(17)).gradients(0) < 0);
+    lists<float> negative{towers, DL_COMM_FLOAT};
+    negative.lengths[0][0] = rank() == 0 ? -4 : 4;  // one rank's mistake
+    BOOST_TEST(negative.gradients(0) < 0);
+    BOOST_TEST(negative.broadcast(0) < 0);
+    if (size() > 1) {
+        lists<float> shorter{towers, DL_COMM_FLOAT};
+        shorter.lengths[0][0] = rank() == 0 ? 3 : 4;
+        BOOST_TEST(shorter.gradients(0) < 0);
+    }
+    BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(size()) < 0);
+    BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, 1, 0) < 0);
+    BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, -1, 0) < 0);
+    BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, 0, 0) == 0);
+    BOOST_TEST(dl_create_team(-1, 1, 0) < 0);
+    BOOST_TEST(dl_create_team(7, 0, 0) < 0);
+    BOOST_TEST(dl_create_team(7, 1, 2) < 0);
+    BOOST_TEST(average(tensor, DL_COMM_FLOAT, 0) == 0);
+    BOOST_TEST(tensor[3] == 1.0F);
+}
+
+BOOST_AUTO_TEST_CASE(after_the_end_it_does_not_start_again) {
+    BOOST_TEST(dl_comm_finalize() == 0);
+    BOOST_TEST(dl_comm_finalize() == 0);
+    BOOST_TEST(dl_comm_init() < 0);
+    BOOST_TEST(dl_comm_init_mpi() < 0);
+    BOOST_TEST(dl_comm_get_rank() < 0);
+}
