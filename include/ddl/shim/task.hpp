@@ -50,10 +50,10 @@ ddl_status guarded(const listener& heard, const char* operation, Body&& body) no
 }
 
 static_assert(static_cast<int>(errc::mismatch) == DDL_MISMATCH && static_cast<int>(errc::peer_lost) == DDL_PEER_LOST &&
-                  static_cast<int>(errc::timeout) == DDL_TIMEOUT &&
-                  static_cast<int>(errc::invalid_argument) == DDL_INVALID_ARGUMENT &&
-                  static_cast<int>(errc::out_of_memory) == DDL_OUT_OF_MEMORY &&
-                  static_cast<int>(errc::system) == DDL_SYSTEM && static_cast<int>(errc::broken) == DDL_BROKEN,
-              "a status has the number of its error");
+              static_cast<int>(errc::timeout) == DDL_TIMEOUT &&
+              static_cast<int>(errc::invalid_argument) == DDL_INVALID_ARGUMENT &&
+              static_cast<int>(errc::out_of_memory) == DDL_OUT_OF_MEMORY &&
+              static_cast<int>(errc::system) == DDL_SYSTEM &&
+              static_cast<int>(errc::broken) == DDL_BROKEN);  // a status has the number of its error
 
 }  // namespace ddl::shim
