@@ -176,6 +176,11 @@ def test_one_host_needs_no_mpi(ddlrun):
         assert {f"RANK={rank}", "WORLD_SIZE=2", "DDL_TRANSPORT=shared_memory", "DDL_OPTIONS=-mode p:2x1x1x1 "} <= set(words)
 
 
+def test_one_other_host(dry_run):
+    words = dry_run("-H no-such-host.invalid -accelerators 2 python x")
+    assert variables(words)["DDL_HOST_LIST"] == "no-such-host.invalid:0,1"
+
+
 def test_gpus_are_counted_where_nothing_is_said(dry_run, command):
     command("nvidia-smi", "#!/bin/sh\nprintf 'GPU A\\nGPU A\\nGPU A\\n'\n")
     assert values(dry_run("-H h1,h2 python x"), "-n") == ["6"]

@@ -172,6 +172,29 @@ for turn in range(3):
 """)
 
 
+def test_a_signal_for_a_child_interrupts_nobody_else(ranks):
+    ranks(2, """
+import signal
+if rank == 0:
+    child = os.fork()
+    if child == 0:
+        try:
+            time.sleep(30)
+        except KeyboardInterrupt:
+            os._exit(0)
+        os._exit(1)
+    time.sleep(0.2)
+    os.kill(child, signal.SIGINT)
+else:
+    time.sleep(1.5)
+data = np.ones(3)
+pyddl.allreduce(data)  # rank 0 waits here for more than the moment that an interrupted call is given
+same(data, np.full(3, 2))
+if rank == 0:
+    assert os.waitpid(child, 0)[1] == 0
+""")
+
+
 def test_threads_may_interrupt(ranks):
     ranks(2, """
 import threading

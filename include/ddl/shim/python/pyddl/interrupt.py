@@ -32,19 +32,24 @@ class Watch:
         self._last = None  # where the main thread was at the last SIGINT
         self._thread = threading.Thread(target=self._listen, name="pyddl-interrupt", daemon=True)
         self._thread.start()
+        os.register_at_fork(after_in_child=self._forked)
 
     def stop(self):
         """Gives the descriptor back, if it is still ours."""
-        if threading.get_ident() == self._main and os.getpid() == self._pid:
-            now = signal.set_wakeup_fd(-1)
-            signal.set_wakeup_fd(self._before if now == self._mouth.fileno() else now, warn_on_full_buffer=False)
-        try:
-            self._ear.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        if os.getpid() != self._pid or threading.get_ident() != self._main:
+            return  # only the main thread may; until the process ends the descriptor stays as it is
+        now = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(self._before if now == self._mouth.fileno() else now, warn_on_full_buffer=False)
+        self._mouth.close()  # which ends the thread
         self._thread.join(5)
         self._ear.close()
-        self._mouth.close()
+
+    def _forked(self):
+        """A child's signals are none of its parent's."""
+        if self._mouth.fileno() >= 0 and threading.current_thread() is threading.main_thread():
+            now = signal.set_wakeup_fd(-1)
+            if now != self._mouth.fileno():
+                signal.set_wakeup_fd(now)
 
     def _listen(self):
         while True:

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libdl_comm.so, the Cray interface in C, called with lists of arrays: one tower, several tensors."""
+
+import ctypes
+from ctypes import POINTER, c_int, c_void_p
+
+from pyddl import arrays, elements
+from pyddl.errors import Error
+from pyddl.library import functions, load
+
+_library = load("libdl_comm.so")
+_TENSORS = [POINTER(POINTER(c_void_p)), POINTER(POINTER(c_int)), POINTER(POINTER(c_int)), POINTER(c_int), c_int, c_int]
+for _name, _arguments in (("init_mpi", []), ("init", []), ("finalize", []), ("create_team", [c_int] * 3),
+                          ("gradients", _TENSORS), ("broadcast", _TENSORS), ("get_rank", []), ("localrank", []),
+                          ("get_nranks", [])):
+    getattr(_library, "dl_comm_" + _name).argtypes = _arguments
+
+# By name of NumPy: the number of dlDataType_t.
+TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
+MOST = (1 << 31) - 1
+
+
+class State:
+    """Where this process stands between the start and the end."""
+
+    met = False  # ranks are known
+    started = False
+    ended = False
+
+
+def call(name, *arguments):
+    """Calls the library; a failure, of which it has written a line to stderr, becomes an exception."""
+    result = getattr(_library, "dl_comm_" + name)(*arguments)
+    if result < 0:
+        raise Error(f"{name}: libdl_comm.so has failed: {functions.last_error().decode('utf-8', 'replace')}")
+    return result
+
+
+def require(name, met_is_enough=False):
+    if State.ended:
+        raise Error(f"{name}: dl_comm was finalised; call finalize() last")
+    if not (State.started or (met_is_enough and State.met)):
+        raise Error(f"{name}: dl_comm is not started; call init() first")
+
+
+def number(name, argument, value, least, most):
+    """An integer from `least` to `most`."""
+    try:
+        result = arrays.index(value)
+    except (TypeError, ValueError) as why:
+        raise type(why)(f"{name}: {argument} {why}") from None
+    if not least <= result <= most:
+        raise ValueError(f"{name}: {argument} is {result}; pass {least} to {most}")
+    return result
+
+
+def exchange(name, tensors, which):
+    """`gradients` or `broadcast` of all tensors in one exchange, in place; `which` is the team, or the root."""
+    spans = []
+    for place, tensor in enumerate(tensors):
+        try:
+            span = arrays.span_of(tensor)
+            if span.device:
+                raise ValueError("lies in the memory of a GPU; copy it to the host")
+            if elements.NAMES[span.element] not in TYPES:
+                raise ValueError(f"has elements of type {elements.NAMES[span.element]}; it takes {', '.join(TYPES)}")
+            if span.count > MOST:
+                raise ValueError(f"holds {span.count} elements; pass at most {MOST}")
+        except (TypeError, ValueError) as why:
+            raise type(why)(f"{name}, rank {call('get_rank')}: tensor {place} {why}") from None
+        spans.append(span)
+    count = len(spans)
+    room = max(count, 1)
+    pointers = (c_void_p * room)(*[span.address for span in spans])
+    lengths = (c_int * room)(*[span.count for span in spans])
+    types = (c_int * room)(*[TYPES[elements.NAMES[span.element]] for span in spans])
+    call(name, (POINTER(c_void_p) * 1)(ctypes.cast(pointers, POINTER(c_void_p))),
+         (POINTER(c_int) * 1)(ctypes.cast(lengths, POINTER(c_int))), (POINTER(c_int) * 1)(ctypes.cast(types, POINTER(c_int))),
+         (c_int * 1)(count), 1, which)

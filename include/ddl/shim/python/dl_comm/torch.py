@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: an optimizer that steps with the averages of all ranks' gradients.
+
+    import dl_comm.torch as cdl
+    optimizer = cdl.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01 * cdl.get_nranks()))
+
+The import meets the other processes, so `get_rank` and `get_nranks` can be called at once. `finalize` is called at exit.
+"""
+
+import atexit
+
+import dl_comm
+from dl_comm import finalize, get_nranks, get_rank, localrank  # noqa: F401  # what scripts take from here
+
+dl_comm.init_mpi()
+atexit.register(finalize)
+_teams = 0
+
+
+def DistributedOptimizer(optimizer, nteam=1, nthread_per_team=2):  # pylint: disable=invalid-name  # Cray's name
+    """The optimizer, whose `step` first averages all gradients over the ranks.
+
+    Its class becomes one derived from its own. Parameters take rank 0's values here. nteam: how many teams all optimizers of
+    the program use; each takes the next. nthread_per_team: threads of its team.
+    """
+    global _teams
+    if nteam < 1:
+        raise ValueError(f"DistributedOptimizer: nteam is {nteam}; pass 1 or more")
+    dl_comm.init()
+    team = _teams % nteam
+    if _teams < nteam:
+        dl_comm.create_team(team, nthread_per_team, 0)
+    _teams += 1
+    own = type(optimizer)
+
+    def parameters():
+        return [each for group in optimizer.param_groups for each in group["params"]]
+
+    def step(self, *arguments, **more):
+        dl_comm.gradients([each.grad for each in parameters() if each.grad is not None], team)
+        return own.step(self, *arguments, **more)
+
+    optimizer.__class__ = type("Distributed" + own.__name__, (own,), {"step": step})
+    dl_comm.broadcast([each.detach() for each in parameters()], 0)
+    return optimizer

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyddl under mpirun, beside mpi4py, and on several hosts: the same programs, the ranks of MPI."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import conftest
+import network
+
+MPIEXEC = os.environ.get("DDL_TEST_MPIEXEC", "")
+
+
+def _is_open_mpi():
+    said = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return any(name in said.stdout + said.stderr for name in ("Open MPI", "OpenRTE"))
+
+
+pytestmark = pytest.mark.skipif(not MPIEXEC or shutil.which(MPIEXEC) is None, reason="this build has no MPI")
+OPEN_MPI = bool(MPIEXEC) and shutil.which(MPIEXEC) is not None and _is_open_mpi()
+COUNTS = [1, 2, 3, 4] if OPEN_MPI else [1, 2]  # MPICH's ranks busy-wait
+
+
+@pytest.fixture
+def mpirun(environment, tmp_path):
+    def run(count, text, preamble=conftest.PREAMBLE, timeout=60, variables=(), flags=()):
+        path = tmp_path / "program.py"
+        path.write_text(preamble + text)
+        flags = ["--oversubscribe", "--bind-to", "none", *flags] if OPEN_MPI else list(flags)
+        return subprocess.run([MPIEXEC, *flags, "-n", str(count), sys.executable, path], capture_output=True, text=True,
+                              env={**environment, **dict(variables)}, timeout=timeout, cwd=tmp_path, check=False)
+    return run
+
+
+def has_mpi4py():
+    """Whether there is an mpi4py of the MPI of this build."""
+    script = "from mpi4py import MPI; print(MPI.Get_library_version())"
+    done = subprocess.run([MPIEXEC, "-n", "1", sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}, check=False)
+    return done.returncode == 0 and ("Open MPI" in done.stdout) == OPEN_MPI
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("per_node", ["", "1", "2"])
+def test_collectives(mpirun, count, per_node):
+    done = mpirun(count, """
+assert pyddl.world().transport == "cluster"
+for n in (0, 1, 1000, 200_000):
+    for make in (np.zeros, pyddl.zeros):
+        data = make(n, np.float32)
+        data[:] = np.arange(n) % 50 + rank
+        pyddl.allreduce(data, n, pyddl.DDL_TYPE_FLOAT, pyddl.DDL_OP_SUM)
+        same(data, np.arange(n) % 50 * size + sum(range(size)))
+        pyddl.broadcast(data, size - 1)
+usable, memory = pyddl.malloc(64, 400)
+pyddl.memcpy_host_to_device(memory, np.full(100, rank, np.float32))
+pyddl.allreduce(memory, 100, pyddl.DDL_TYPE_FLOAT, pyddl.DDL_OP_MAX)
+back = np.zeros(100, np.float32)
+pyddl.memcpy_device_to_host(back, memory)
+same(back, np.full(100, size - 1))
+pyddl.free(memory)
+say("done", rank, size)
+pyddl.finalize()
+""", variables={"DDL_RANKS_PER_NODE": per_node} if per_node else {})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"done {rank} {count}" for rank in range(count)]
+
+
+@pytest.mark.parametrize("first", ["mpi4py", "pyddl"])
+def test_beside_mpi4py(mpirun, first):
+    if not has_mpi4py():
+        pytest.skip("no mpi4py of this MPI")
+    begin = ["from mpi4py import MPI", "pyddl.init()"]
+    done = mpirun(2, "\n".join(begin if first == "mpi4py" else begin[::-1]) + """
+world = MPI.COMM_WORLD
+assert (pyddl.rank(), pyddl.size()) == (world.rank, world.size)
+mine, theirs = np.full(1000, world.rank + 1.0), np.full(1000, world.rank + 1.0)
+for turn in range(3):
+    pyddl.allreduce(mine)
+    world.Allreduce(MPI.IN_PLACE, theirs)
+    same(mine, theirs)
+pyddl.finalize()
+world.Barrier()
+say("done")
+""", preamble=conftest.PREAMBLE.split("pyddl.init()")[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("done") == 2
+
+
+def test_mismatches_are_told(mpirun):
+    done = mpirun(2, """
+with refused(pyddl.Mismatch, f"rank {rank}"):
+    pyddl.allreduce(np.zeros(10 + rank))
+with refused(ValueError if rank else pyddl.Mismatch, f"allreduce, rank {rank}"):
+    pyddl.allreduce(np.zeros(10)[::2] if rank else np.zeros(10))
+pyddl.barrier()
+pyddl.finalize()
+""")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_exception_on_one_rank_ends_the_run(mpirun):
+    done = mpirun(2, """
+if rank == 1:
+    raise ValueError("on purpose")
+pyddl.allreduce(np.zeros(10))
+""", variables={"DDL_TIMEOUT": "10"})
+    assert done.returncode != 0 and "on purpose" in done.stderr
+
+
+def test_on_several_hosts_by_ddlrun(environment, tmp_path, tmp_path_factory):
+    reason = network.why_not()
+    if reason:
+        pytest.skip(reason)
+    program = tmp_path / "program.py"
+    program.write_text(conftest.PREAMBLE + """
+import socket
+data = np.arange(100_000, dtype=np.float32) % 100
+pyddl.allreduce(data)
+same(data, np.arange(100_000) % 100 * size)
+say(rank, size, pyddl.local_rank(), pyddl.local_size(), pyddl.world().transport, socket.gethostname())
+pyddl.finalize()
+""")
+    hosts = network.Hosts(["host1", "host2"], tmp_path_factory.mktemp("network"))
+    try:
+        each = 2 if OPEN_MPI else 1
+        done = hosts.run("host1", [sys.executable, "-m", "ddlrun", "--remote_shell", hosts.shell, "-H", "host1,host2",
+                                   "--accelerators", each, sys.executable, program], environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert sorted(done.stdout.splitlines()) == [
+            f"{rank} {2 * each} {rank % each} {each} cluster host{rank // each + 1}" for rank in range(2 * each)]
+        assert hosts.processes() == []
+    finally:
+        hosts.remove()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wheel by pip, installed into a fresh environment: it runs there, without this tree."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+import zipfile
+
+import pytest
+
+import conftest
+
+LIBRARIES = os.environ.get("DDL_LIBRARY_PATH", "").split(os.pathsep)[0]
+NETWORK = ("Could not find a version", "No matching distribution", "ConnectionError", "Temporary failure in name resolution",
+           "Network is unreachable", "connection broken")
+
+
+def _pip(python, *words):
+    """Runs pip; skips where it has no way to what it wants."""
+    done = subprocess.run([str(python), "-m", "pip", "--disable-pip-version-check", *map(str, words)], capture_output=True,
+                          text=True, timeout=85, check=False)
+    said = done.stdout + done.stderr
+    if done.returncode != 0 and any(words in said for words in NETWORK):
+        pytest.skip("pip cannot reach a package index")
+    assert done.returncode == 0, said
+
+
+@pytest.mark.skipif(not all(os.path.exists(os.path.join(LIBRARIES, f"lib{name}.so.0")) for name in ("ddl", "ddl_pack", "dl_comm")),
+                    reason="the libraries are not built; DDL_LIBRARY_PATH names none")
+def test_a_wheel_installs_and_runs(tmp_path, environment):
+    venv.create(tmp_path / "venv", with_pip=True, system_site_packages=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    _pip(python, "wheel", "--no-deps", "--wheel-dir", tmp_path / "wheel",
+         f"--config-settings=cmake.define.DDL_BUILT_LIBRARIES={LIBRARIES}", conftest.PACKAGES)
+    wheels = list((tmp_path / "wheel").iterdir())
+    assert len(wheels) == 1 and wheels[0].name.endswith(f"-py3-none-linux_{os.uname().machine}.whl")
+    names = zipfile.ZipFile(wheels[0]).namelist()
+    for name in ("pyddl/lib/libddl.so.0", "pyddl/lib/libdl_comm.so.0", "pyddl/py.typed", "ddlrun/__main__.py",
+                 "dl_comm/__init__.py", "ml_comm/__init__.py"):
+        assert name in names
+    _pip(python, "install", "--no-deps", wheels[0])
+    variables = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "DDL_LIBRARY_PATH")}
+    program = tmp_path / "program.py"
+    program.write_text("import numpy, pyddl, dl_comm, ml_comm\npyddl.init()\ndata = numpy.ones(10)\npyddl.allreduce(data)\n"
+                       "print(pyddl.__file__, data[0])\npyddl.finalize()\n")
+    done = subprocess.run([tmp_path / "venv" / "bin" / "ddlrun", "--tag_output", "--accelerators", "2", python, program],
+                          env=variables, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        _, path, value = line.split()
+        assert value == "2.0" and pathlib.Path(path).is_relative_to(tmp_path)
+
+
+def test_one_version_everywhere():
+    sys.path.insert(0, str(conftest.PACKAGES))
+    from ddlrun import __version__
+    assert f"VERSION {__version__} " in (conftest.ROOT / "CMakeLists.txt").read_text()
+    assert 'input = "ddlrun/version.py"' in (conftest.PACKAGES / "pyproject.toml").read_text()
