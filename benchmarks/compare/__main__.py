@@ -16,8 +16,8 @@ import report
 
 def arguments():
     parser = argparse.ArgumentParser(prog="benchmarks/compare", description=__doc__,
-                                     epilog="Ends with 0; with 1 if a result was wrong, 2 if nothing could be compared, "
-                                            "3 if the machine was not quiet enough.")
+                                     epilog="Ends with 0; with 1 if a result was wrong, 2 if nothing could be "
+                                            "compared, 3 if the machine was not quiet enough.")
     what = parser.add_argument_group("what is compared")
     what.add_argument("--peer", action="append", choices=[*peers.PEERS, "all"],
                       help="with whom; again for more (openmpi and mpich)")
@@ -40,7 +40,7 @@ def arguments():
     where.add_argument("--json", type=pathlib.Path, help="write all figures there; plot.py beside this draws them")
     where.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     where.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
-    parser.add_argument("--anyway", action="store_true", help="figures even where they cannot be trusted, which it says")
+    parser.add_argument("--anyway", action="store_true", help="figures even where they are not to be trusted")
     asked = parser.parse_args()
     asked.build = asked.build.resolve()
     asked.collective = asked.collective or ["allreduce"]

@@ -31,7 +31,7 @@ struct cell {
     std::size_t count = 0;                 // elements of the whole vector
     std::size_t offset = 0;                // where buffers begin, in elements after a multiple of 64 bytes
     bool in_place = true;
-    std::vector<tensor> tensors;  // of the model
+    std::vector<tensor> tensors{};  // of the model
 };
 
 }  // namespace compare

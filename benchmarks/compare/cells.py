@@ -52,7 +52,9 @@ def chosen(asked):
     if asked.whole:
         yield from whole(asked.ranks)
         return
-    byte_sizes = [size_of(each) for each in asked.sizes.split(",")] if asked.sizes else sizes(step=2 if asked.quick else 1)
+    byte_sizes = sizes(step=2 if asked.quick else 1)
+    if asked.sizes:
+        byte_sizes = [size_of(each) for each in asked.sizes.split(",")]
     offsets = [0, 1] if asked.unaligned else [0]
     words = []
     for collective in asked.collective:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a comparison: takes the samples, and leaves them as they are. The driver beside this file starts the ranks and
-// judges. Words: --out FILE, and the options of `options.hpp`.
+// One rank of a comparison: takes the samples, and leaves them as they are. The driver beside this file starts the
+// ranks and judges. Its words are those of `options.hpp`.
 #include <ddl/transport/shared_memory.hpp>
 
 #include <cstdio>

@@ -18,9 +18,9 @@ struct contender {
     std::string name;
     /// Its call for a cell; none if it does not have that collective.
     std::function<collective_call(const cell&)> prepare;
-    /// Whose memory its buffers are; ordinary pages of this process if it does not say. Those of one kind share buffers.
-    std::string memory_kind;
-    std::function<std::shared_ptr<element>(std::size_t count)> memory;
+    /// Whose memory its buffers are; ordinary pages of this process if it does not say. Those of one kind share them.
+    std::string memory_kind{};
+    std::function<std::shared_ptr<element>(std::size_t count)> memory{};
     bool checked = true;  // the floor computes no collective
 };
 

@@ -7,8 +7,8 @@
 
 namespace compare {
 
-/// The bandwidth floor, as a contender: on p ranks an allreduce of s bytes over mapped buffers must read ps bytes and write
-/// ps. This reads s and writes s on every rank at the same time, each in its own memory, and computes nothing that counts.
+/// The bandwidth floor, as a contender: on p ranks an allreduce of s bytes over mapped buffers must read ps bytes and
+/// write ps. This reads s and writes s on every rank at the same time, each in its own memory, and computes nothing.
 ///
 /// In the memory of `like`, if one is given: which kind has the larger pages differs between machines.
 inline contender bandwidth_floor(const contender* like = nullptr) {

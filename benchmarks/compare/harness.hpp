@@ -31,8 +31,8 @@ struct samples {
     double wrong = 0;             // elements, in the first call and in the last sample, over all ranks
 };
 
-/// Buffers of one contender. Short vectors are laid side by side in slots, each on cache lines of its own, so that a sample
-/// is many calls back to back and each still finds its input rewritten.
+/// Buffers of one contender. Short vectors are laid side by side in slots, each on cache lines of its own, so that a
+/// sample is many calls back to back and each still finds its input rewritten.
 class slots {
 public:
     slots(const contender& whose, const cell& asked, std::size_t most) {

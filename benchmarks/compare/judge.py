@@ -48,7 +48,7 @@ def states_of(probes):
     logs = [math.log(max(probe, 1e-12)) for probe in probes if probe <= most]
     found = States([math.exp(statistics.median(logs))], most, outlying=1 - len(logs) / len(probes))
     if found.outlying > MOST_OUTLYING:
-        found.doubts.append(f"{100 * found.outlying:.0f} % of the barrier probes are outliers: ranks were off their cores")
+        found.doubts.append(f"{100 * found.outlying:.0f} % of the probes are outliers: ranks were off their cores")
     cut = best_cut(logs)
     low, high = (statistics.median(logs[:cut]), statistics.median(logs[cut:])) if cut else (0, 0)
     if high - low > math.log(APART):
@@ -59,8 +59,8 @@ def states_of(probes):
             return found
     first, last = logs[len(logs) // 20], logs[len(logs) * 19 // 20]
     if last - first > 2 * math.log(APART):
-        found.doubts.append(f"barriers took {1e9 * math.exp(first):.0f} to {1e9 * math.exp(last):.0f} ns without falling "
-                            "into two states of the machine")
+        found.doubts.append(f"barriers took {1e9 * math.exp(first):.0f} to {1e9 * math.exp(last):.0f} ns without "
+                            "falling into two states of the machine")
     return found
 
 
@@ -85,7 +85,10 @@ class Load:
 
     def pause(self):
         own, busy, idle, taken = (now - then for now, then in zip(self.reading(), self.before))
-        self.own, self.busy, self.idle, self.taken = self.own + own, self.busy + busy, self.idle + idle, self.taken + taken
+        self.own += own
+        self.busy += busy
+        self.idle += idle
+        self.taken += taken
 
     @property
     def foreign(self):

@@ -19,8 +19,8 @@ class Missing(Exception):
 class Peer:
     """A library to compare with.
 
-    `compiler` is its MPI's C++ wrapper and `launcher` what starts its ranks; without one the driver starts them. Both are
-    looked for in the environment made of `wheels`, if there are any, else among the programs of the machine.
+    `compiler` is its MPI's C++ wrapper and `launcher` what starts its ranks; without one the driver starts them. Both
+    are looked for in the environment made of `wheels`, if there are any, else among the programs of the machine.
     """
     name: str
     compiler: str = ""
@@ -47,7 +47,8 @@ class Peer:
             fetched = subprocess.run([self.found("pip", folder), "install", "--quiet", "--disable-pip-version-check",
                                       *self.wheels], capture_output=True, text=True, check=False)
             if fetched.returncode != 0:
-                raise Missing(f"{self.name}: pip install {' '.join(self.wheels)} failed: {fetched.stderr.strip()[-300:]}")
+                words = fetched.stderr.strip()[-300:]
+                raise Missing(f"{self.name}: pip install {' '.join(self.wheels)} failed: {words}")
             (self.home(folder) / "complete").touch()
         for program in filter(None, [self.compiler, *self.launcher[:1]]):
             if shutil.which(self.found(program, folder)) is None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws bandwidth and ratio over size, from what benchmarks/compare writes with --json: a line a peer and kind of buffer."""
+"""Draws bandwidth and ratio over size, from what benchmarks/compare writes with --json: peers and buffers as lines."""
 import argparse
 import json
 import pathlib
@@ -35,9 +35,10 @@ def runs_of(paths):
 
 
 def cells_of(run, asked):
-    wanted = {"collective": asked.collective, "element": asked.element, "op": asked.op, "place": asked.place, "offset": 0}
-    return sorted((cell for cell in run["cells"] if all(cell[key] == value for key, value in wanted.items())),
-                  key=lambda cell: cell["bytes"])
+    wanted = {"collective": asked.collective, "element": asked.element, "op": asked.op, "place": asked.place,
+              "offset": 0}
+    found = [cell for cell in run["cells"] if all(cell[key] == value for key, value in wanted.items())]
+    return sorted(found, key=lambda cell: cell["bytes"])
 
 
 def named(found, ending):
@@ -77,7 +78,8 @@ def draw(pyplot, runs, asked):
     for number, run in enumerate(runs):
         for picture, name, style, strength, points in lines_of(run, asked):
             if points:
-                pictures[picture].plot(*zip(*points), style, marker=".", color=f"C{number % 10}", alpha=strength, label=name)
+                pictures[picture].plot(*zip(*points), style, marker=".", color=f"C{number % 10}", alpha=strength,
+                                       label=name)
     bandwidth.set(xlabel="bytes", ylabel="GB/s: bytes of the vector over the median time")
     ratio.set(xlabel="bytes", ylabel="the peer's median time over that of ddl")
     ratio.axhline(1, color="black", linewidth=0.8)

@@ -28,9 +28,10 @@ def ratio(peer, ours):
 
 def floor_share(found):
     """How near ours, in mapped buffers, comes to the quicker of the floors."""
-    floors = [figures for name, figures in found.items() if name.startswith("floor") and figures]
-    mapped = [figures for name, figures in found.items() if name.endswith("mapped") and figures and not name.startswith("floor")]
-    return min(each["median_us"] for each in floors) / mapped[0]["median_us"] if floors and mapped else None
+    medians = {name: figures["median_us"] for name, figures in found.items() if figures}
+    floors = [median for name, median in medians.items() if name.startswith("floor")]
+    mapped = [median for name, median in medians.items() if is_ours(name) and name.endswith("mapped")]
+    return min(floors) / mapped[0] if floors and mapped else None
 
 
 def geometric_mean(values):
@@ -102,8 +103,9 @@ def model_summary(model, runs, state_of):
             for kind in TARGETS if cell["collective"] == model else ():
                 ours = next((each for name, each in found.items() if name.endswith(kind)), None)
                 if ours:
-                    yield (f"allreduce_n of {model}, {kind} buffers: {ratio_text(ratio(found.get('peer'), ours))} of a call of "
-                           f"{run['name']} for each tensor (target 3x), {ratio_text(ratio(one_by_one, ours))} of one of ours (2x)")
+                    yield (f"allreduce_n of {model}, {kind} buffers: a call of {run['name']} for each tensor takes "
+                           f"{ratio_text(ratio(found.get('peer'), ours))} its time (target 3x), "
+                           f"a call of ours {ratio_text(ratio(one_by_one, ours))} (2x)")
 
 
 def summary(runs, state_of):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares ddl over several hosts with MPI_Allreduce, in turns. The hosts are network namespaces of this machine, made and
-removed by this program, joined by links of 1 Gbit/s. Needs root and Open MPI."""
+"""Compares ddl over several hosts with MPI_Allreduce, in turns. The hosts are network namespaces of this machine, made
+and removed by this program, joined by links of 1 Gbit/s. Needs root and Open MPI."""
 import argparse
 import json
 import os
@@ -23,9 +23,16 @@ QUICK = "8,16K,1M,32M"
 FULL = "8,128,1K,4K,16K,64K,256K,1M,4M,16M,32M,64M"
 
 
+def layout(words):
+    hosts, _, ranks = words.partition("x")
+    if not (hosts.isdigit() and ranks.isdigit() and 2 <= int(hosts) <= 9 and int(ranks) >= 1):
+        raise argparse.ArgumentTypeError(f"'{words}' is no layout; write 2x1: hosts, 2 to 9, and the ranks on each")
+    return int(hosts), int(ranks)
+
+
 def arguments():
     parser = argparse.ArgumentParser(prog="benchmarks/hosts", description=__doc__)
-    parser.add_argument("--layout", action="append", metavar="HOSTSxRANKS",
+    parser.add_argument("--layout", action="append", metavar="HOSTSxRANKS", type=layout,
                         help="hosts, and ranks on each; again for more (2x1, 2x2, 4x1 and 4x2)")
     parser.add_argument("--settings", action="append", choices=SETTINGS, help="Open MPI's; again for more (all)")
     parser.add_argument("--sizes", metavar="BYTES,...", help=f"({FULL})")
@@ -36,9 +43,12 @@ def arguments():
     parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
     asked = parser.parse_args()
-    asked.layout = [tuple(map(int, each.split("x"))) for each in asked.layout or ["2x1", "2x2", "4x1", "4x2"]]
+    asked.layout = asked.layout or [(2, 1), (2, 2), (4, 1), (4, 2)]
     asked.settings = asked.settings or list(SETTINGS)
-    asked.sizes = [cells.size_of(each) for each in (asked.sizes or (QUICK if asked.quick else FULL)).split(",")]
+    try:
+        asked.sizes = [cells.size_of(each) for each in (asked.sizes or (QUICK if asked.quick else FULL)).split(",")]
+    except cells.Wrong as failure:
+        parser.error(str(failure))
     asked.seconds = asked.seconds or (1 if asked.quick else 3)
     asked.build = asked.build.resolve()
     return asked
@@ -66,9 +76,10 @@ def measured(hosts, per_host, program, settings, asked):
 
 def told(lines, bound_of):
     """Prints a table, and returns its rows."""
-    names = [each["name"] for each in lines[0]["contenders"]]
-    print(f"{'bytes':>10} {'bound ms':>10}" + "".join(f" {name:>12} ms {'% bound':>8}" + ("" if name == "peer" else f" {'ratio':>7}")
-                                                     for name in names))
+    head = f"{'bytes':>10} {'bound ms':>10}"
+    for each in lines[0]["contenders"]:
+        head += f" {each['name']:>16} ms {'bound':>8}" + ("" if each["name"] == "peer" else f" {'ratio':>7}")
+    print(head)
     rows = []
     for line in lines:
         bound = bound_of(line["bytes"])
@@ -76,13 +87,14 @@ def told(lines, bound_of):
         text = f"{report.size_text(line['bytes']):>10} {bound:10.3f}"
         peer = None
         for each in line["contenders"]:
-            times = [1e3 * time_ for time_ in each["seconds"]]
-            found = {"samples": len(times), "min_ms": min(times), "median_ms": statistics.median(times), "max_ms": max(times),
-                     "percent_of_bound": 100 * bound / statistics.median(times), "wrong": each["wrong"]}
-            peer = peer or found["median_ms"]
+            times = [1e3 * seconds for seconds in each["seconds"]]
+            median = statistics.median(times)
+            found = {"samples": len(times), "min_ms": min(times), "median_ms": median, "max_ms": max(times),
+                     "percent_of_bound": 100 * bound / median, "wrong": each["wrong"]}
+            peer = peer or median
             row["contenders"][each["name"]] = found
-            text += f" {found['median_ms']:15.3f} {found['percent_of_bound']:7.1f}%"
-            text += "" if each["name"] == "peer" else f" {peer / found['median_ms']:6.2f}x"
+            text += f" {median:19.3f} {100 * bound / median:6.1f} %"
+            text += "" if each["name"] == "peer" else f" {peer / median:6.2f}x"
             text += f" {each['wrong']:.0f} WRONG" if each["wrong"] else ""
         rows.append(row)
         print(text, flush=True)
@@ -100,12 +112,13 @@ def main():
                 for settings in asked.settings:
                     start = time.monotonic()
                     head, lines = measured(hosts, per_host, program, settings, asked)
-                    print(f"# {count} hosts with {per_host} rank{'s' if per_host > 1 else ''} each, {os.cpu_count()} cores for all of them; links of "
+                    ranks = f"{per_host} rank{'s' if per_host > 1 else ''}"
+                    print(f"# {count} hosts with {ranks} each, {os.cpu_count()} cores for all of them; links of "
                           f"{8e-6 * speed:.0f} Mbit/s each way at once, by a plain socket; {head['peer']}, {settings}; "
                           f"{time.monotonic() - start:.0f} s")
                     rows = told(lines, lambda size: 1e3 * 2 * (count - 1) / count * size / speed)
-                    runs.append({"hosts": count, "ranks_per_host": per_host, "bytes_a_second": speed, "peer": head["peer"],
-                                 "settings": settings, "rows": rows})
+                    runs.append({"hosts": count, "ranks_per_host": per_host, "bytes_a_second": speed,
+                                 "peer": head["peer"], "settings": settings, "rows": rows})
     except (network.Impossible, peers.Missing, cells.Wrong) as failure:
         print(f"# {failure}", file=sys.stderr)
         return 2

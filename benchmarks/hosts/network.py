@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several hosts on this machine: network namespaces with a name and an address each, and a link of a given speed to a switch.
+"""Several hosts on this machine: network namespaces with a name and an address each, and a link of a given speed to a
+switch.
 
-Of root only. Nothing of this machine's own network is touched. All of it goes with `remove`, and what a killed run has left
-when the next one begins.
+Of root only. Nothing of this machine's own network is touched. All of it goes when the `with` ends, and what a killed run
+has left when the next one begins.
 """
 import os
 import pathlib
@@ -82,7 +83,8 @@ class Hosts:
         command("ip", "netns", "add", self.switch)
         command(*inside, "link", "add", "switch", "type", "bridge")
         command(*inside, "link", "set", "switch", "up")
-        table = "127.0.0.1 localhost\n" + "".join(f"10.78.0.{index} {name}\n" for index, name in enumerate(self.names, 1))
+        names = [f"10.78.0.{index} {name}\n" for index, name in enumerate(self.names, 1)]
+        table = "127.0.0.1 localhost\n" + "".join(names)
         for index, name in enumerate(self.names, 1):
             space, port = self.prefix + name, f"port{index}"
             command("ip", "netns", "add", space)
@@ -112,8 +114,8 @@ class Hosts:
         """Bytes a second from host2 to host1 through a plain socket, with as much going the other way meanwhile."""
         amount = 128 << 20
         talk = ("import socket, sys, threading, time\n"
-                "there = ('host2', 5099)\n"
-                "s = socket.create_server(there).accept()[0] if sys.argv[1] == 'host2' else socket.create_connection(there)\n"
+                "serves, there = sys.argv[1] == 'host2', ('host2', 5099)\n"
+                "s = socket.create_server(there).accept()[0] if serves else socket.create_connection(there)\n"
                 "begin = time.monotonic()\n"
                 f"sender = threading.Thread(target=s.sendall, args=(bytes({amount}),)); sender.start()\n"
                 f"left = {amount}\n"
