@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3
 // mpi-ranks: 2
+// two-nodes: 2
 #include "world.hpp"
 
 namespace {

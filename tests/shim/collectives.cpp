@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4 5
 // mpi-ranks: 1 2 4
+// two-nodes: 2 4
 #include <ddl/element/bfloat16.hpp>
 #include <ddl/element/half.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 4
 // mpi-ranks: 1 2 4
+// two-nodes: 2 4
 #include <ddl/shim/ddl.h>  // both faces in one program
 #include <ddl/shim/ddl.hpp>
 

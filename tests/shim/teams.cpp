@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3
 // mpi-ranks: 2
+// two-nodes: 2
 #include <ddl/shim/dl_comm.h>
 
 #include <boost/test/unit_test.hpp>

@@ -151,7 +151,8 @@ DDL_API ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name);
  * those, whose product is the number of ranks. Counts for the sums that the library has such a schedule for. */
 DDL_API ddl_status ddl_set_options(ddl_communicator* ranks, const char* options);
 /** Ends the call under way on this communicator: it returns DDL_INTERRUPTED, the peers' calls DDL_BROKEN or DDL_PEER_LOST, and
- * the communicator is broken. For another thread; does nothing if no call is under way. */
+ * the communicator is broken. For another thread; does nothing if no call is under way. Over several nodes MPI must have been
+ * started with MPI_THREAD_MULTIPLE, as it is by this library. */
 DDL_API ddl_status ddl_interrupt(ddl_communicator* ranks);
 
 /* ---- memory ---- */
