@@ -55,6 +55,14 @@ BOOST_FIXTURE_TEST_CASE(buffers_that_are_null_or_given_back, still_usable) {
     expect_failure(DDL_INVALID_ARGUMENT, "is not from ddl_allocate", ddl_deallocate(values));
     expect_failure(DDL_INVALID_ARGUMENT, "was given back",
                    ddl_run_allreduce(world(), memory, memory, 8, DDL_FLOAT, DDL_SUM));
+
+    ddl_plan* plan = nullptr;
+    REQUIRE_OK(ddl_allocate(world(), 4096, &memory));
+    REQUIRE_OK(ddl_plan_allreduce(world(), memory, memory, 8, DDL_FLOAT, DDL_SUM, &plan));
+    REQUIRE_OK(ddl_run_plan(plan));
+    REQUIRE_OK(ddl_deallocate(memory));
+    expect_failure(DDL_INVALID_ARGUMENT, "was given back", ddl_run_plan(plan));
+    REQUIRE_OK(ddl_free_plan(plan));
     expect_failure(DDL_INVALID_ARGUMENT, "is it negative?",
                    ddl_allocate(world(), static_cast<std::size_t>(-1), &memory));
     expect_failure(DDL_OUT_OF_MEMORY, "", ddl_allocate(world(), std::size_t{1} << 50, &memory));

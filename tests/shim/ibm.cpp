@@ -143,6 +143,19 @@ BOOST_AUTO_TEST_CASE(calls_that_make_no_sense_leave_the_rest_in_order) {
     expect_sums();
 }
 
+BOOST_AUTO_TEST_CASE(with_ddl_debug_a_line_tells_its_place_in_the_source) {
+    ::setenv("DDL_DEBUG", "1", 1);
+    std::string line;
+    {
+        heard lines;
+        BOOST_TEST(ddl_rank(nullptr) != DDL_SUCCESS);
+        line = lines.words();
+    }
+    ::unsetenv("DDL_DEBUG");
+    BOOST_TEST(line.starts_with("[DDL DEBUG] "), line);
+    BOOST_TEST(line.find("ddl.cpp:") < line.find(" [ERROR DDL-1-6] "), line);
+}
+
 BOOST_AUTO_TEST_CASE(modes_are_hierarchies_of_their_extents) {
     ddl_communicator* world = nullptr;
     BOOST_TEST_REQUIRE(ddl_open_environment(&world) == DDL_OK);  // another one, of the same ranks

@@ -102,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(a_peer_that_does_not_come_is_a_timeout_on_all_who_wait, 
     REQUIRE_OK(ddl_set_timeout(ranks, 0.3));
     float value = 1;
     if (rank() != 0) {
-        expect_failure(DDL_TIMEOUT, "did not arrive", ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM));
+        expect_failure(DDL_TIMEOUT, "within 0.3 s", ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM));
         expect_failure(DDL_BROKEN, "broken", ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM));
     }
     REQUIRE_OK(ddl_run_barrier(world()));

@@ -31,6 +31,9 @@ ddl_status emptied(Object** place, const char* operation) noexcept {
 /// `last_error` and its kind in `status`. The lock is held.
 const row* examine(const ddl_communicator& ranks, const task& asked, ddl_status& status) noexcept;
 
+/// Whether the buffers of a task that made sense once are still there. The lock is held.
+ddl_status examine_again(const ddl_communicator& ranks, const task& asked) noexcept;
+
 /// What a failed call returns: the failure, or that `ddl_interrupt` was its cause.
 ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, const task& asked,
                               const listener& heard) noexcept;

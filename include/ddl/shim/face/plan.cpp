@@ -78,6 +78,10 @@ ddl_status ddl_plan_all_to_all(ddl_communicator* ranks, const void* in, void* ou
 
 ddl_status ddl_run_plan(ddl_plan* plan) {
     return with_plan(plan, "run_plan", [](ddl_communicator& ranks, const row& how, const task& asked) noexcept {
+        if (const ddl_status status = examine_again(ranks, asked)) {
+            ranks.ranks->refuse();
+            return status;
+        }
         return carry_out(ranks, how, asked, this_thread);
     });
 }
@@ -85,6 +89,10 @@ ddl_status ddl_run_plan(ddl_plan* plan) {
 ddl_status ddl_start_plan(ddl_plan* plan, ddl_request** started) {
     if (const ddl_status status = emptied(started, "start_plan")) return status;
     return with_plan(plan, "start_plan", [&](ddl_communicator& ranks, const row& how, const task& asked) noexcept {
+        if (const ddl_status status = examine_again(ranks, asked)) {
+            ranks.ranks->push([&backend = *ranks.ranks] { backend.refuse(); }, this_thread);
+            return status;
+        }
         return start(ranks, how, asked, started);
     });
 }
