@@ -37,7 +37,7 @@ const char* variable(const char* name) noexcept {
     return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
 }
 
-int reported(ddl_status status, std::source_location where = std::source_location::current()) noexcept {
+int reported(ddl_status status, place where = place::here()) noexcept {
     return failed(status, ddl_last_error(), where);
 }
 
