@@ -49,12 +49,12 @@ def rows(collective, byte_sizes, places, element, ranks, offsets=(0,), odd=False
 
 def chosen(asked):
     """What the options name, as (element, op, words)."""
-    if asked.whole:
-        yield from whole(asked.ranks)
-        return
     byte_sizes = sizes(step=2 if asked.quick else 1)
     if asked.sizes:
         byte_sizes = [size_of(each) for each in asked.sizes.split(",")]
+    if asked.whole:
+        yield from whole(asked.ranks, byte_sizes, byte_sizes if asked.sizes else byte_sizes[::2])
+        return
     offsets = [0, 1] if asked.unaligned else [0]
     words = []
     for collective in asked.collective:
@@ -66,14 +66,13 @@ def chosen(asked):
     yield asked.element, asked.op, words
 
 
-def whole(ranks):
-    """Everything: a quarter of an hour a peer."""
-    few = sizes(step=2)
+def whole(ranks, many, few):
+    """Everything, the default in many sizes and the rest in few: a quarter of an hour a peer."""
     both = PLACES["both"]
     yield "float", "sum", (
-        rows("allreduce", sizes(), both, "float", ranks) + rows("allreduce", few, ["in"], "float", ranks, [1]) +
+        rows("allreduce", many, both, "float", ranks) + rows("allreduce", few, ["in"], "float", ranks, [1]) +
         rows("allreduce", few, ["in"], "float", ranks, odd=True) +
-        [word for each in COLLECTIVES[1:] for word in rows(each, few[:-1], ["out"], "float", ranks)] +
+        [word for each in COLLECTIVES[1:] for word in rows(each, few, ["out"], "float", ranks)] +
         [word for each in MODELS for word in rows(each, [], [], "float", ranks)])
     for element in ELEMENT_BYTES:
         for op in OPS:

@@ -79,6 +79,13 @@ class Cells(unittest.TestCase):
         with self.assertRaises(cells.Wrong):
             cells.size_of("x4")
 
+    def test_the_whole_has_every_collective_model_element_and_op(self):
+        found = list(cells.whole(2, cells.sizes(), cells.sizes(step=2)))
+        self.assertEqual({(element, op) for element, op, _ in found},
+                         {(element, op) for element in cells.ELEMENT_BYTES for op in cells.OPS})
+        self.assertEqual({word.split(":")[0] for _, _, words in found for word in words},
+                         {*cells.COLLECTIVES, *cells.MODELS})
+
     def test_an_odd_vector_has_one_element_more_and_all_to_all_blocks_stay_equal(self):
         self.assertEqual(cells.rows("allreduce", [1024], ["in"], "float", 2, odd=True), ["allreduce:257:0:in"])
         self.assertEqual(cells.rows("all_to_all", [1024], ["in"], "float", 3), ["all_to_all:255:0:out"])
