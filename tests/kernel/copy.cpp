@@ -5,6 +5,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -63,4 +64,37 @@ BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere, data::xrange(0, 17), offset) {
         const bool copied = i >= 17 - skipped && i < 117 - skipped;
         BOOST_TEST((to[i] == std::byte{copied ? std::uint8_t{1} : std::uint8_t{2}}), "byte " << i);
     }
+}
+
+BOOST_DATA_TEST_CASE(streamed_bytes_may_lie_anywhere_and_have_any_length, data::xrange(0, 65, 7), offset) {
+    const auto skipped = static_cast<std::size_t>(offset);
+    for (std::size_t length = 0; length < 300; length += 1 + length / 9) {
+        std::vector<std::byte> from(500), to(500, std::byte{255});
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251);
+        copy(static_cast<const std::byte*>(from.data() + 3), to.data() + skipped, length,
+             ddl::kernel::stores::streamed);
+        ddl::kernel::settle(ddl::kernel::stores::streamed);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < to.size(); ++i)
+            wrong += to[i] != (skipped <= i && i < skipped + length ? from[i - skipped + 3] : std::byte{255});
+        BOOST_TEST(wrong == 0u, length << " bytes");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_target_just_above_the_source_modulo_a_page_is_copied_like_any_other) {
+    std::vector<std::byte> from(12288), to(20480);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 % 253);
+    const auto base = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 4096; };
+    const std::size_t level = (base(from.data()) + 4096 - base(to.data())) % 4096;
+    for (const std::size_t ahead : {0, 1, 63, 64, 65, 255, 256, 1000, 2047, 2048, 2049, 4032, 4095})
+        for (const std::size_t length : {4095, 4096, 4097, 4351, 4352, 12000}) {
+            std::fill(to.begin(), to.end(), std::byte{255});
+            std::byte* const target = to.data() + level + ahead;
+            copy(static_cast<const std::byte*>(from.data()), target, length);
+            const std::size_t first = level + ahead;
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < to.size(); ++i)
+                wrong += to[i] != (first <= i && i < first + length ? from[i - first] : std::byte{255});
+            BOOST_TEST(wrong == 0u, length << " bytes, " << ahead << " ahead");
+        }
 }

@@ -195,3 +195,30 @@ BOOST_AUTO_TEST_CASE(finishing_may_be_done_in_place) {
     finish(values.data(), values.data(), values.size(), ddl::average{}, 4);
     BOOST_TEST(values == std::vector<double>(100, 1.5), boost::test_tools::per_element());
 }
+
+BOOST_AUTO_TEST_CASE(results_go_to_every_target_also_past_the_caches) {
+    using ddl::kernel::stores;
+    for (const stores how : {stores::cached, stores::streamed})
+        for (const std::size_t count : {0u, 1u, 65u, 1500u}) {
+            const auto all = numbers<ddl::bfloat16>(3, count);
+            std::vector<ddl::bfloat16> expected(count);
+            fold(in_order(all), 3, expected.data(), count, ddl::sum{}, 3);
+            rows<ddl::bfloat16> outs(3, std::vector<ddl::bfloat16>(count + 1, ddl::bfloat16(-1.0f)));
+            fold<ddl::bfloat16>(
+                in_order(all), 3, [&outs](int t) { return outs[static_cast<std::size_t>(t)].data(); }, 3, count,
+                ddl::sum{}, 3, how);
+            for (const auto& out : outs) {
+                for (std::size_t i = 0; i < count; ++i) BOOST_TEST(out[i].bits == expected[i].bits);
+                BOOST_TEST(float{out[count]} == -1.0f, "the next one is not ours");
+            }
+        }
+}
+
+BOOST_AUTO_TEST_CASE(every_source_may_be_a_target) {
+    auto all = numbers<float>(3, 1500);
+    std::vector<float> expected(1500);
+    fold(in_order(all), 3, expected.data(), 1500, minus{}, 3);
+    fold<float>(
+        in_order(all), 3, [&all](int t) { return all[static_cast<std::size_t>(t)].data(); }, 3, 1500, minus{}, 3);
+    for (const auto& target : all) BOOST_TEST(target == expected, boost::test_tools::per_element());
+}

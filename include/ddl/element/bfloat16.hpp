@@ -17,19 +17,20 @@ struct bfloat16 {
     std::uint16_t bits;
 
     bfloat16() = default;
-    constexpr explicit bfloat16(float value) noexcept : bits{narrowed(value)} {}
-    constexpr operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+    constexpr explicit bfloat16(float value) noexcept : bits{static_cast<std::uint16_t>(code_of(value))} {}
+    constexpr operator float() const noexcept { return value_of(bits); }
 
     static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept { return std::bit_cast<bfloat16>(bits); }
 
-private:
-    static constexpr std::uint16_t narrowed(float value) noexcept {
+    /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
+    static constexpr std::uint32_t code_of(float value) noexcept {
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t odd = (all >> 16) & 1u;
         const std::uint32_t rounded = all + 0x7fffu + odd;  // would turn some NaNs into infinity, or into zero
         const std::uint32_t quiet = all | 0x400000u;
-        return static_cast<std::uint16_t>(((all & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+        return (static_cast<std::int32_t>(all & 0x7fffffffu) > 0x7f800000 ? quiet : rounded) >> 16;
     }
+    static constexpr float value_of(std::uint32_t code) noexcept { return std::bit_cast<float>(code << 16); }
 };
 
 static_assert(sizeof(bfloat16) == 2 && element<bfloat16> && std::is_trivially_default_constructible_v<bfloat16>);

@@ -19,26 +19,26 @@ struct float8_e4m3 {
     std::uint8_t bits;
 
     float8_e4m3() = default;
-    constexpr explicit float8_e4m3(float value) noexcept : bits{narrowed(value)} {}
-    constexpr operator float() const noexcept {
-        const std::uint32_t magnitude = bits & 0x7fu;
-        const std::uint32_t not_a_number = magnitude == 0x7fu ? 0x7fc00000u : 0u;
-        const std::uint32_t sign = (bits & 0x80u) << 24;
-        return std::bit_cast<float>(sign | format::widened(magnitude) | not_a_number);
-    }
+    constexpr explicit float8_e4m3(float value) noexcept : bits{static_cast<std::uint8_t>(code_of(value))} {}
+    constexpr operator float() const noexcept { return value_of(bits); }
 
     static constexpr float8_e4m3 from_bits(std::uint8_t bits) noexcept { return std::bit_cast<float8_e4m3>(bits); }
 
-private:
-    using format = narrow_format<4, 3>;
-
-    static constexpr std::uint8_t narrowed(float value) noexcept {
+    /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
+    static constexpr std::uint32_t code_of(float value) noexcept {
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t magnitude = all & 0x7fffffffu;
-        const std::uint32_t clamped = magnitude < 0x43e00000u ? magnitude : 0x43e00000u;  // 448
-        const std::uint32_t not_a_number = magnitude > 0x7f800000u ? 0x7fu : 0u;
-        return static_cast<std::uint8_t>(((all >> 24) & 0x80u) | format::rounded(clamped) | not_a_number);
+        const std::uint32_t rounded = format::rounded(format::lesser(magnitude, 0x43e00000u));  // 448
+        return ((all >> 24) & 0x80u) | rounded | format::chosen(format::above(magnitude, 0x7f800000u), 0x7fu, 0u);
     }
+    static constexpr float value_of(std::uint32_t code) noexcept {
+        const std::uint32_t magnitude = code & 0x7fu;
+        const std::uint32_t not_a_number = format::chosen(format::above(magnitude, 0x7eu), 0x7fc00000u, 0u);
+        return std::bit_cast<float>(((code & 0x80u) << 24) | format::widened(magnitude) | not_a_number);
+    }
+
+private:
+    using format = narrow_format<4, 3>;
 };
 
 /// OCP 8-bit floating point E5M2: the upper half of a `half`, with its range and its infinities and 2 fraction bits.
@@ -50,21 +50,22 @@ struct float8_e5m2 {
     std::uint8_t bits;
 
     float8_e5m2() = default;
-    constexpr explicit float8_e5m2(float value) noexcept : bits{narrowed(value)} {}
-    constexpr operator float() const noexcept { return half::from_bits(static_cast<std::uint16_t>(bits << 8)); }
+    constexpr explicit float8_e5m2(float value) noexcept : bits{static_cast<std::uint8_t>(code_of(value))} {}
+    constexpr operator float() const noexcept { return value_of(bits); }
 
     static constexpr float8_e5m2 from_bits(std::uint8_t bits) noexcept { return std::bit_cast<float8_e5m2>(bits); }
 
-private:
-    using format = narrow_format<5, 2>;  // `half` first would round twice
-
-    static constexpr std::uint8_t narrowed(float value) noexcept {
+    /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
+    static constexpr std::uint32_t code_of(float value) noexcept {
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t magnitude = all & 0x7fffffffu;
-        const std::uint32_t clamped = magnitude < 0x47600000u ? magnitude : 0x47600000u;  // 57344
-        const std::uint32_t not_a_number = magnitude > 0x7f800000u ? 0x7fu : 0u;
-        return static_cast<std::uint8_t>(((all >> 24) & 0x80u) | format::rounded(clamped) | not_a_number);
+        const std::uint32_t rounded = format::rounded(format::lesser(magnitude, 0x47600000u));  // 57344
+        return ((all >> 24) & 0x80u) | rounded | format::chosen(format::above(magnitude, 0x7f800000u), 0x7fu, 0u);
     }
+    static constexpr float value_of(std::uint32_t code) noexcept { return half::value_of(code << 8); }
+
+private:
+    using format = narrow_format<5, 2>;  // `half` first would round twice
 };
 
 static_assert(sizeof(float8_e4m3) == 1 && element<float8_e4m3> &&

@@ -22,6 +22,24 @@ struct half {
 
     static constexpr half from_bits(std::uint16_t bits) noexcept { return std::bit_cast<half>(bits); }
 
+    /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
+    static constexpr std::uint32_t code_of(float value) noexcept {
+        const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+        const std::uint32_t magnitude = all & 0x7fffffffu;
+        const std::uint32_t sign = (all >> 16) & 0x8000u;
+        const std::uint32_t clamped = format::lesser(magnitude, 0x47800000u);  // 65536 is infinity's code
+        const std::uint32_t payload = 0x200u | ((magnitude >> 13) & 0x3ffu);
+        return sign | format::rounded(clamped) | format::chosen(format::above(magnitude, 0x7f800000u), payload, 0u);
+    }
+    static constexpr float value_of(std::uint32_t code) noexcept {
+        const std::uint32_t magnitude = code & 0x7fffu;
+        const std::uint32_t as_number = format::widened(magnitude);
+        // from the top exponent to `float`'s own
+        const std::uint32_t top = format::chosen(format::above(0x7c00u, magnitude), 0u, format::rebias);
+        const std::uint32_t quiet = format::chosen(format::above(magnitude, 0x7c00u), 0x400000u, 0u);
+        return std::bit_cast<float>(((code & 0x8000u) << 16) | (as_number + top) | quiet);
+    }
+
 private:
     using format = narrow_format<5, 10>;
 
@@ -31,24 +49,14 @@ private:
 #if defined(__FLT16_MANT_DIG__) && (defined(__F16C__) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
         if (!std::is_constant_evaluated()) return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
 #endif
-        const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-        const std::uint32_t magnitude = all & 0x7fffffffu;
-        const std::uint32_t sign = (all >> 16) & 0x8000u;
-        const std::uint32_t clamped = magnitude < 0x47800000u ? magnitude : 0x47800000u;  // 65536 is infinity's code
-        const std::uint32_t payload = magnitude > 0x7f800000u ? 0x200u | ((magnitude >> 13) & 0x3ffu) : 0u;
-        return static_cast<std::uint16_t>(sign | format::rounded(clamped) | payload);
+        return static_cast<std::uint16_t>(code_of(value));
     }
 
     static constexpr float widened(std::uint16_t bits) noexcept {
 #if defined(__FLT16_MANT_DIG__) && (defined(__F16C__) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
         if (!std::is_constant_evaluated()) return static_cast<float>(std::bit_cast<_Float16>(bits));
 #endif
-        const std::uint32_t all = bits;
-        const std::uint32_t magnitude = all & 0x7fffu;
-        const std::uint32_t as_number = format::widened(magnitude);
-        const std::uint32_t top = magnitude < 0x7c00u ? 0u : format::rebias;  // from the top exponent to `float`'s own
-        const std::uint32_t quiet = magnitude > 0x7c00u ? 0x400000u : 0u;
-        return std::bit_cast<float>(((all & 0x8000u) << 16) | (as_number + top) | quiet);
+        return value_of(bits);
     }
 };
 

@@ -26,6 +26,14 @@ struct narrow_format {
         return (first & mask) | (second & ~mask);
     }
 
+    /// Compares magnitudes, which are below 2^31: vectors of old know signed integers alone.
+    static constexpr bool above(std::uint32_t left, std::uint32_t right) noexcept {
+        return static_cast<std::int32_t>(left) > static_cast<std::int32_t>(right);
+    }
+    static constexpr std::uint32_t lesser(std::uint32_t left, std::uint32_t right) noexcept {
+        return above(left, right) ? right : left;
+    }
+
     /// The code nearest to the `float` of these bits, of two the even one. Requires a finite magnitude, and the result
     /// to have a code: what lies above the largest one carries into the exponent, as rounding up to infinity wants.
     static constexpr std::uint32_t rounded(std::uint32_t magnitude) noexcept {
@@ -36,7 +44,7 @@ struct narrow_format {
         const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(sum) - aligner;
         const std::uint32_t odd = (magnitude >> dropped) & 1u;
         const std::uint32_t normal = (magnitude - rebias + ((1u << (dropped - 1)) - 1u) + odd) >> dropped;
-        return chosen(magnitude < smallest_normal, subnormal, normal);
+        return chosen(above(smallest_normal, magnitude), subnormal, normal);
     }
 
     /// The bits of the `float` that equals the number of this code: every one has one.
@@ -45,7 +53,7 @@ struct narrow_format {
         // A subnormal is read as if it were in the smallest normal binade, whose leading one is then taken away.
         const float read = std::bit_cast<float>(shifted + smallest_normal);
         const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(read - std::bit_cast<float>(smallest_normal));
-        return chosen(shifted < (1u << 23), subnormal, shifted + rebias);
+        return chosen(above(1u << 23, shifted), subnormal, shifted + rebias);
     }
 };
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/kernel/packed.hpp>
+#include <ddl/kernel/widest.hpp>
+
 #include <cstddef>
+#include <type_traits>
 
 namespace ddl::kernel {
 
@@ -17,21 +21,40 @@ enum class side : bool { left, right };
 /// Elements that a host loop takes at a time: a count known to the compiler is what `-O2` vectorises.
 inline constexpr std::size_t block = 64;
 
+/// Below as many elements a choice of vectors costs more than it brings.
+inline constexpr std::size_t worth_a_choice = 2 * block;
+
 /// Folds `count` arrived elements into `ours`. Every thread calls it with its own `mine`; none waits. Reads 2, writes 1
 /// element each. The two ranges do not overlap.
-template <side Side, class Op, class Element>
-constexpr void combine(share mine, const Element* __restrict arrived, Element* __restrict ours, std::size_t count,
+template <side Side, class Op, class Arrived, class Element>
+constexpr void combine(share mine, const Arrived* __restrict arrived, Element* __restrict ours, std::size_t count,
                        const Op& op) {
     for (std::size_t i = mine.first; i < count; i += mine.step)
-        ours[i] = Side == side::left ? op(arrived[i], ours[i]) : op(ours[i], arrived[i]);
+        ours[i] = Side == side::left ? op(static_cast<Element>(arrived[i]), ours[i])
+                                     : op(ours[i], static_cast<Element>(arrived[i]));
 }
 
-/// The same on a host thread that does it all.
-template <side Side, class Op, class Element>
-constexpr void combine(const Element* __restrict arrived, Element* __restrict ours, std::size_t count, const Op& op) {
-    std::size_t i = 0;
-    for (; i + block <= count; i += block) combine<Side>(share{}, arrived + i, ours + i, block, op);
-    combine<Side>(share{}, arrived + i, ours + i, count - i, op);
+/// The same on a host thread that does it all. `Arrived` may be a type that `Element` accumulates.
+template <side Side, class Op, class Arrived, class Element>
+constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ours, std::size_t count, const Op& op) {
+    if constexpr (packs<Arrived, Element>)
+        if (!std::is_constant_evaluated()) {
+            const auto fold_in = [&op](float own, float value) {
+                return Side == side::left ? op(value, own) : op(own, value);
+            };
+            const std::size_t packed = count / packed_block<Arrived> * packed_block<Arrived>;
+            widest<contracts<Op, Element>>([=]<vectors Which>() {
+                map_packed<Arrived, lie::in_order, Which, target::first_operand>(ours, packed, fold_in, arrived);
+            });
+            return combine<Side>(share{}, arrived + packed, ours + packed, count - packed, op);
+        }
+    const std::size_t whole = count / block * block;
+    const auto blocks = [arrived, ours, whole, &op]<vectors>() {
+        for (std::size_t i = 0; i < whole; i += block) combine<Side>(share{}, arrived + i, ours + i, block, op);
+    };
+    if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
+    else widest<contracts<Op, Element>>(blocks);
+    combine<Side>(share{}, arrived + whole, ours + whole, count - whole, op);
 }
 
 }  // namespace ddl::kernel

@@ -1,15 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/kernel/widest.hpp>
+
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace ddl::kernel {
 
+/// How a result is stored: for those who read it soon, or past the caches, for results that would not stay in them anyway.
+/// A streamed store does not load the line that it overwrites, and leaves the caches to others.
+enum class stores : bool { cached, streamed };
+
+/// Moves the 256 bytes at `from` to `to`: all loads before all stores.
+[[gnu::always_inline]] inline void copy_lines(const std::byte* from, std::byte* to) noexcept {
+    typedef unsigned char line __attribute__((vector_size(64)));
+    line a, b, c, d;
+    __builtin_memcpy(&a, from, 64);
+    __builtin_memcpy(&b, from + 64, 64);
+    __builtin_memcpy(&c, from + 128, 64);
+    __builtin_memcpy(&d, from + 192, 64);
+    __builtin_memcpy(to, &a, 64);
+    __builtin_memcpy(to + 64, &b, 64);
+    __builtin_memcpy(to + 128, &c, 64);
+    __builtin_memcpy(to + 192, &d, 64);
+}
+
+/// Copies `bytes`, which are 256 or more, from the end to the beginning, between ranges that do not overlap.
+inline void copy_backward(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+    for (std::size_t at = bytes - 256; at > 0; at = at > 256 ? at - 256 : 0) copy_lines(from + at, to + at);
+    copy_lines(from, to);
+}
+
+/// Whether a forward copy is slow: where the target lies just above the source modulo 4 KiB, some processors take the loads
+/// of a forward copy for loads of what was just stored, and `memcpy` falls to a tenth of its speed.
+inline bool is_slow_forward(const std::byte* from, const std::byte* to, std::size_t bytes) noexcept {
+    const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % 4096;
+    return 0 < ahead && ahead < 2048 && 4096 <= bytes && bytes <= (std::size_t{1} << 18);
+}
+
+#if defined(__SSE2__)
+/// The same past the caches.
+inline void copy_streamed(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+    constexpr std::size_t line = 64;
+    const std::size_t to_line = (line - reinterpret_cast<std::uintptr_t>(to) % line) % line;
+    const std::size_t head = to_line < bytes ? to_line : bytes;
+    std::memcpy(to, from, head);
+    std::size_t at = head;
+    for (; at + line <= bytes; at += line) {
+        const auto* const source = reinterpret_cast<const __m128i*>(from + at);
+        auto* const target = reinterpret_cast<__m128i*>(to + at);
+        const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
+        const __m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+        _mm_stream_si128(target, a);
+        _mm_stream_si128(target + 1, b);
+        _mm_stream_si128(target + 2, c);
+        _mm_stream_si128(target + 3, d);
+    }
+    std::memcpy(to + at, from + at, bytes - at);
+}
+#endif
+
+/// Makes streamed stores visible to whoever acquires what this thread releases next: a release alone does not order them.
+inline void settle([[maybe_unused]] stores how) noexcept {
+#if defined(__SSE2__)
+    if (how == stores::streamed) _mm_sfence();
+#endif
+}
+
 /// Copies `count` elements between buffers that are the same or do not overlap. Null pointers are fine for none.
+/// After streamed stores call `settle`.
 template <class Element>
-void copy(const Element* from, Element* to, std::size_t count) noexcept {
-    if (count != 0 && from != to) std::memcpy(static_cast<void*>(to), from, count * sizeof(Element));
+void copy(const Element* from, Element* to, std::size_t count, [[maybe_unused]] stores how = stores::cached) noexcept {
+    if (count == 0 || from == to) return;
+    const std::size_t bytes = count * sizeof(Element);
+    const auto* const source = reinterpret_cast<const std::byte*>(from);
+    auto* const target = reinterpret_cast<std::byte*>(to);
+#if defined(__SSE2__)
+    if (how == stores::streamed) return copy_streamed(source, target, bytes);
+#endif
+    if (is_slow_forward(source, target, bytes)) widest<false>([=]<vectors>() { copy_backward(source, target, bytes); });
+    else std::memcpy(target, source, bytes);
 }
 
 }  // namespace ddl::kernel

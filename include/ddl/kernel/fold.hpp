@@ -2,56 +2,126 @@
 #pragma once
 
 #include <ddl/kernel/combine.hpp>
+#include <ddl/kernel/copy.hpp>
+#include <ddl/kernel/packed.hpp>
 #include <ddl/op/op.hpp>
 
 namespace ddl::kernel {
 
+/// Sets element `i` of `to` to `value(from[i]...)`, or to `value(to[i], from[i]...)`, for `count` elements of ranges that do
+/// not overlap.
+template <target Target, class To, class Value, class... From>
+constexpr void map(To* __restrict to, std::size_t count, const Value& value, const From* __restrict... from) {
+    for (std::size_t i = 0; i < count; ++i)
+        if constexpr (Target == target::overwritten) to[i] = static_cast<To>(value(from[i]...));
+        else to[i] = static_cast<To>(value(to[i], from[i]...));
+}
+
+/// The same in blocks, on the widest vectors. Of packed elements what is wide lies in each whole block as `How` says.
+template <class Narrow, bool Contracts, lie How = lie::in_order, target Target = target::overwritten, class To,
+          class Value, class... From>
+constexpr void map_blocks(To* to, std::size_t count, const Value& value, const From*... from) {
+    constexpr bool packed = packs<Narrow, float> && !std::is_same_v<Narrow, float>;
+    if (packed && std::is_constant_evaluated()) return map<Target>(to, count, value, from...);
+    constexpr std::size_t length = packed ? packed_block<Narrow> : block;
+    const std::size_t whole = count / length * length;
+    const auto blocks = [=, &value]<vectors Which>() {
+        if constexpr (packed) map_packed<Narrow, How, Which, Target>(to, whole, value, from...);
+        else
+            for (std::size_t i = 0; i < whole; i += block) map<Target>(to + i, block, value, from + i...);
+    };
+    if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
+    else widest<Contracts>(blocks);
+    map<Target>(to + whole, count - whole, value, from + whole...);
+}
+
 /// Converts `count` elements to the type that they are accumulated in. The ranges do not overlap.
 template <class From, class To>
-constexpr void convert(const From* __restrict from, To* __restrict to, std::size_t count) {
-    std::size_t i = 0;
-    for (; i + block <= count; i += block)
-        for (std::size_t j = 0; j < block; ++j) to[i + j] = static_cast<To>(from[i + j]);
-    for (; i < count; ++i) to[i] = static_cast<To>(from[i]);
+constexpr void convert(const From* from, To* to, std::size_t count) {
+    using narrow = std::conditional_t<packs<From, To>, From, To>;
+    map_blocks<narrow, false>(
+        to, count, [](const auto& value) { return static_cast<To>(value); }, from);
 }
 
-/// Ends an accumulation of `ranks` contributions: what the op has left to do, then the one rounding. `out` may be
-/// `accumulated` itself if the types are one.
+/// Ends an accumulation of `ranks` contributions: what the op has left to do, then the one rounding. `out` is `accumulated`
+/// itself or does not overlap it.
 template <class Element, class Accumulator, class Op>
 constexpr void finish(const Accumulator* accumulated, Element* out, std::size_t count, const Op& op, int ranks) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Element>(ddl::finish(op, accumulated[i], ranks));
+    const auto last_step = [&op, ranks](const Accumulator& value) { return ddl::finish(op, value, ranks); };
+    constexpr bool fuses = contracts<Op, Accumulator>;
+    if constexpr (std::is_same_v<Element, Accumulator>)
+        if (out == accumulated)
+            return map_blocks<Element, fuses, lie::in_order, target::first_operand>(out, count, last_step);
+    map_blocks<Element, fuses>(out, count, last_step, accumulated);
 }
 
-/// Folds `count` elements of each of `operands` sources, from the first source to the last, into `out`.
+/// Elements that a fold keeps between its operands: what the first-level cache holds beside them.
+template <class Accumulator>
+inline constexpr std::size_t tile = sizeof(Accumulator) < 64     ? 4096 / sizeof(Accumulator) / block * block
+                                    : sizeof(Accumulator) < 4096 ? 4096 / sizeof(Accumulator)
+                                                                 : 1;
+
+/// Room for elements that need no default constructor.
+template <class Element, std::size_t Length>
+union tile_storage {
+    std::byte nothing;
+    Element values[Length];
+    tile_storage() noexcept : nothing{} {}
+};
+
+/// Folds `count` elements of each of `operands` sources, from the first source to the last, into `results` targets, one or
+/// more.
 ///
-/// `from(s)` is source `s`. Accumulates in `accumulator_t<Op, Element>`, finishes the op for `ranks` contributions and
-/// rounds once. `out` may be one of the sources. Reads `operands`, writes 1 element each: what is between stays in a tile
-/// that the first-level cache holds.
-template <class From, class Element, class Op>
-void fold(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks) {
+/// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile. Accumulates in `accumulator_t<Op, Element>`,
+/// finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
+/// writes each target once: what is between stays in tiles that the first-level cache holds. From there it is copied, which
+/// is faster than storing to targets one by one: a processor that copies need not load the lines that it overwrites.
+template <class Element, class From, class To, class Op>
+void fold(From from, int operands, To to, int results, std::size_t count, const Op& op, int ranks,
+          stores how = stores::cached) {
     using accumulator = accumulator_t<Op, Element>;
-    constexpr std::size_t fits = 4096 / sizeof(accumulator) / block * block;
-    constexpr std::size_t few = sizeof(accumulator) < 4096 ? 4096 / sizeof(accumulator) : 1;  // it lies on the stack
-    constexpr std::size_t tile = fits > 0 ? fits : few;
-    union storage {  // elements need no default constructor
-        std::byte nothing;
-        accumulator values[tile];
-        storage() noexcept : nothing{} {}
+    constexpr bool fuses = contracts<Op, accumulator>;
+    constexpr std::size_t length = tile<accumulator>;
+    const auto add = [&op](const accumulator& l, const accumulator& r) -> accumulator { return op(l, r); };
+    const auto add_last = [&op, ranks](const accumulator& l, const accumulator& r) {
+        return ddl::finish(op, op(l, r), ranks);
     };
-    storage kept;
+
+    tile_storage<accumulator, length> kept;
+    tile_storage<Element, length> folded;
     accumulator* const sum = kept.values;
-    for (std::size_t at = 0; at < count; at += tile) {
-        const std::size_t here = count - at < tile ? count - at : tile;
-        convert(static_cast<const Element*>(from(0)) + at, sum, here);
-        for (int s = 1; s < operands; ++s) {
-            const Element* __restrict const next = static_cast<const Element*>(from(s)) + at;
-            std::size_t i = 0;
-            for (; i + block <= here; i += block)
-                for (std::size_t j = i; j < i + block; ++j) sum[j] = op(sum[j], static_cast<accumulator>(next[j]));
-            for (; i < here; ++i) sum[i] = op(sum[i], static_cast<accumulator>(next[i]));
+    Element* const result = folded.values;
+    for (std::size_t at = 0; at < count; at += length) {
+        const std::size_t here = count - at < length ? count - at : length;
+        const auto source = [&](int s) { return static_cast<const Element*>(from(s)) + at; };
+        if constexpr (!std::is_same_v<Element, accumulator> && !packs<Element, accumulator>) {
+            convert(source(0), sum, here);
+            for (int s = 1; s < operands; ++s) combine<side::right>(source(s), sum, here, op);
+            finish(sum, result, here, op, ranks);
+        } else if (operands == 1) {
+            map_blocks<Element, fuses, lie::in_planes>(
+                result, here, [&](const accumulator& a) { return ddl::finish(op, a, ranks); }, source(0));
+        } else if (operands == 2) {
+            map_blocks<Element, fuses, lie::in_planes>(result, here, add_last, source(0), source(1));
+        } else {
+            constexpr lie How = lie::in_planes;
+            map_blocks<Element, fuses, How>(sum, here, add, source(0), source(1));
+            for (int s = 2; s < operands - 1; ++s)
+                map_blocks<Element, fuses, How, target::first_operand>(sum, here, add, source(s));
+            map_blocks<Element, fuses, How>(result, here, add_last, static_cast<const accumulator*>(sum),
+                                            source(operands - 1));
         }
-        finish(sum, out + at, here, op, ranks);
+        for (int t = 0; t < results; ++t) copy<Element>(result, to(t) + at, here, how);
     }
+    settle(how);
+}
+
+/// The same into one target.
+template <class From, class Element, class Op>
+void fold(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks,
+          stores how = stores::cached) {
+    fold<Element>(
+        from, operands, [out](int) { return out; }, 1, count, op, ranks, how);
 }
 
 }  // namespace ddl::kernel

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/element/half.hpp>
+#include <ddl/kernel/half_vectors.hpp>
+#include <ddl/kernel/widest.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace ddl::kernel {
+
+/// Several values of `Narrow` fill a word of 32 bits, and each is widened to the `Wide` of a word: an element of ours of 8 or
+/// 16 bits and `float`. A user's element that has `code_of` and `value_of` is such a one too.
+template <class Narrow, class Wide>
+concept packs = std::is_same_v<Wide, float> && sizeof(Narrow) < sizeof(float) &&
+                std::endian::native == std::endian::little && requires {
+                    { Narrow::code_of(Wide{}) } -> std::same_as<std::uint32_t>;
+                    { Narrow::value_of(std::uint32_t{}) } -> std::same_as<Wide>;
+                };
+
+/// Words that a loop over packed elements takes at a time: the widest vector.
+inline constexpr std::size_t packed_words = 16;
+
+/// Whether a result takes the place of a value that nobody asked, or of the first operand of what makes it.
+enum class target : bool { overwritten, first_operand };
+
+/// Elements in a word.
+template <class Narrow>
+inline constexpr std::size_t places = sizeof(float) / sizeof(Narrow);
+
+/// Elements in a block.
+template <class Narrow>
+inline constexpr std::size_t packed_block = packed_words * places<Narrow>;
+
+/// How the wide values of a block lie in memory: as their elements do, or those of a word's first element before those of
+/// its second. The latter needs no shuffle, and is for what stays inside a loop.
+enum class lie : bool { in_order, in_planes };
+
+/// Calls `act` with each place of a word as a constant.
+template <class Narrow, class Act>
+[[gnu::always_inline]] inline void for_each_place(const Act& act) noexcept {
+    [&act]<std::size_t... Place>(std::index_sequence<Place...>) {
+        (act(std::integral_constant<std::size_t, Place>{}), ...);
+    }(std::make_index_sequence<places<Narrow>>{});
+}
+
+/// The wide values of one block. A loop over words, not over elements: all that it holds has 32 bits, so that compilers find
+/// vectors in it, and no lane has to change its place.
+template <class Narrow, lie How>
+[[gnu::always_inline]] inline void widen_block(const Narrow* from, float* to) noexcept {
+    constexpr std::size_t bits = 8 * sizeof(Narrow);
+    constexpr std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
+    std::uint32_t words[packed_words];
+    std::memcpy(words, from, sizeof words);
+    float planes[packed_block<Narrow>];
+    for_each_place<Narrow>([&](auto place) {
+        for (std::size_t word = 0; word < packed_words; ++word)
+            planes[place * packed_words + word] = Narrow::value_of((words[word] >> (place * bits)) & mask);
+    });
+    if constexpr (How == lie::in_planes) std::memcpy(to, planes, sizeof planes);
+    else
+        for (std::size_t word = 0; word < packed_words; ++word)
+            for_each_place<Narrow>(
+                [&](auto place) { to[word * places<Narrow> + place] = planes[place * packed_words + word]; });
+}
+
+/// And back, rounded.
+template <class Narrow, lie How>
+[[gnu::always_inline]] inline void round_block(const float* from, Narrow* to) noexcept {
+    constexpr std::size_t bits = 8 * sizeof(Narrow);
+    float planes[packed_block<Narrow>];
+    if constexpr (How == lie::in_planes) std::memcpy(planes, from, sizeof planes);
+    else
+        for (std::size_t word = 0; word < packed_words; ++word)
+            for_each_place<Narrow>(
+                [&](auto place) { planes[place * packed_words + word] = from[word * places<Narrow> + place]; });
+    std::uint32_t words[packed_words] = {};
+    for_each_place<Narrow>([&](auto place) {
+        for (std::size_t word = 0; word < packed_words; ++word)
+            words[word] |= Narrow::code_of(planes[place * packed_words + word]) << (place * bits);
+    });
+    std::memcpy(static_cast<void*>(to), words, sizeof words);
+}
+
+/// Fetches the wide values of a block from where they lie, packed or wide, and puts them there.
+template <class Narrow, lie How, vectors Which>
+struct packed_values {
+    float values[packed_block<Narrow>];
+
+    packed_values() noexcept {}
+    [[gnu::always_inline]] explicit packed_values(const float* from) noexcept {
+        std::memcpy(values, from, sizeof values);
+    }
+    [[gnu::always_inline]] explicit packed_values(const Narrow* from) noexcept {
+        if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
+            for (std::size_t i = 0; i < packed_block<half>; i += half_lanes<Which>)
+                half_vectors<half_lanes<Which>>::widen(from + i, values + i);
+        } else {
+            widen_block<Narrow, How>(from, values);
+        }
+    }
+    [[gnu::always_inline]] void put(float* to) const noexcept { std::memcpy(to, values, sizeof values); }
+    [[gnu::always_inline]] void put(Narrow* to) const noexcept {
+        if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
+            for (std::size_t i = 0; i < packed_block<half>; i += half_lanes<Which>)
+                half_vectors<half_lanes<Which>>::round(values + i, to + i);
+        } else {
+            round_block<Narrow, How>(values, to);
+        }
+    }
+};
+
+/// Sets `count` values of `to` to `value(from...)`, or to `value(to, from...)`, in whole blocks. Either are packed or wide.
+template <class Narrow, lie How, vectors Which, target Target, class To, class Value, class... From>
+[[gnu::always_inline]] inline void map_packed(To* to, std::size_t count, const Value& value, const From*... from) {
+    using block_of = packed_values<Narrow, How, Which>;
+    for (std::size_t i = 0; i < count; i += packed_block<Narrow>) {
+        block_of results;
+        const auto set = [&results, &value](const auto&... wide) {
+            for (std::size_t at = 0; at < packed_block<Narrow>; ++at) results.values[at] = value(wide.values[at]...);
+        };
+        if constexpr (Target == target::overwritten) set(block_of(from + i)...);
+        else set(block_of(static_cast<const To*>(to) + i), block_of(from + i)...);
+        results.put(to + i);
+    }
+}
+
+}  // namespace ddl::kernel

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+namespace ddl {
+struct sum;
+struct product;
+struct minimum;
+struct maximum;
+struct average;
+}  // namespace ddl
+
+namespace ddl::kernel {
+
+/// The vectors that a loop is compiled for.
+enum class vectors { compiled, avx2, avx512 };  // `compiled`: those of the whole program
+
+#if defined(__x86_64__) && !defined(__AVX512BW__)
+inline constexpr bool compiled_for_widest = false;
+
+/// `loop`, and all that it calls and that can be inlined, compiled for AVX2. Without FMA: the bits stay those of any machine.
+template <class Loop>
+[[gnu::target("avx2,f16c"), gnu::flatten]] void with_avx2(const Loop& loop) {
+    loop.template operator()<vectors::avx2>();
+}
+#if defined(__clang__)
+template <class Loop>
+[[gnu::target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl"), gnu::flatten]] void with_avx512(const Loop& loop) {
+    loop.template operator()<vectors::avx512>();
+}
+#else
+template <class Loop>
+[[gnu::target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"), gnu::flatten]] void with_avx512(
+    const Loop& loop) {
+    loop.template operator()<vectors::avx512>();
+}
+#endif
+
+/// Whether the machine has `which`. A load and a branch. Every processor with AVX2 converts halves too.
+inline bool has(vectors which) noexcept {
+    if (which == vectors::avx512) return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return which == vectors::compiled || __builtin_cpu_supports("avx2");
+}
+
+/// Runs `loop` on vectors that the machine has.
+template <vectors Which, class Loop>
+void with(const Loop& loop) {
+    if constexpr (Which == vectors::avx512) with_avx512(loop);
+    else if constexpr (Which == vectors::avx2) with_avx2(loop);
+    else loop.template operator()<vectors::compiled>();
+}
+#else
+inline constexpr bool compiled_for_widest = true;
+#endif
+
+/// Runs `loop.operator()<vectors>()` compiled for the widest vectors that the machine has, where the program is compiled for
+/// less.
+///
+/// `Contracts`: the loop may hold a product and a sum that AVX-512 would fuse, and so round otherwise than other machines;
+/// it then gets AVX2. Costs a load and a branch. NEON needs no choice: every arm64 machine has it.
+template <bool Contracts, class Loop>
+void widest(const Loop& loop) {
+#if defined(__x86_64__) && !defined(__AVX512BW__)
+    if constexpr (!Contracts)
+        if (has(vectors::avx512)) return with<vectors::avx512>(loop);
+    if (has(vectors::avx2)) return with<vectors::avx2>(loop);
+#endif
+    loop.template operator()<vectors::compiled>();
+}
+
+/// Whether `Op` on values of `Type` may hold a product and a sum that AVX-512 would fuse into one rounding. Integers round
+/// nothing, and these ops hold one of the two at most. Specialise it for an op of yours that is like them.
+template <class Op, class Type>
+inline constexpr bool contracts = !std::is_integral_v<Type>;
+template <class Op, class Type>
+    requires std::is_arithmetic_v<Type> &&
+                 (std::is_same_v<Op, sum> || std::is_same_v<Op, product> || std::is_same_v<Op, minimum> ||
+                  std::is_same_v<Op, maximum> || std::is_same_v<Op, average>)
+inline constexpr bool contracts<Op, Type> = false;
+
+}  // namespace ddl::kernel
