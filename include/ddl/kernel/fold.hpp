@@ -28,7 +28,8 @@ constexpr void map_blocks(To* to, std::size_t count, const Value& value, const F
     const auto blocks = [=, &value]<vectors Which>() {
         if constexpr (packed) map_packed<Narrow, How, Which, Target>(to, whole, value, from...);
         else
-            for (std::size_t i = 0; i < whole; i += block) map<Target>(to + i, block, value, from + i...);
+            for (std::size_t left = whole / block, i = 0; left > 0; --left, i += block)
+                map<Target>(to + i, block, value, from + i...);
     };
     if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
     else widest<Contracts>(blocks);

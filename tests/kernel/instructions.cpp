@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing of the abstraction is left in the machine code: this program counts, under valgrind, the instructions of our loops
+// and of the same loops written by hand. Valgrind knows no AVX-512, so the AVX2 loops are what runs.
+// not under: address undefined thread
+#define BOOST_TEST_NO_MAIN
+#include <ddl/kernel/combine.hpp>
+#include <ddl/kernel/fold.hpp>
+#include <ddl/op/ops.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr std::size_t repeats = 200, block = 64, tile = 1024;
+volatile std::size_t asked = 20'000;  // what no compiler may know
+
+[[gnu::target("avx2"), gnu::noinline]] void add(const float* __restrict arrived, float* __restrict ours,
+                                                std::size_t elements) {
+    const std::size_t whole = elements / block * block;
+    for (std::size_t i = 0; i < whole; i += block)
+        for (std::size_t j = 0; j < block; ++j) ours[i + j] = ours[i + j] + arrived[i + j];
+    for (std::size_t i = whole; i < elements; ++i) ours[i] = ours[i] + arrived[i];
+}
+
+[[gnu::target("avx2"), gnu::noinline]] void add_into(const float* __restrict a, const float* __restrict b,
+                                                     float* __restrict out, std::size_t elements) {
+    const std::size_t whole = elements / block * block;
+    for (std::size_t i = 0; i < whole; i += block)
+        for (std::size_t j = 0; j < block; ++j) out[i + j] = a[i + j] + b[i + j];
+    for (std::size_t i = whole; i < elements; ++i) out[i] = a[i] + b[i];
+}
+
+void fold_by_hand(const float* a, const float* b, float* out, std::size_t count) {
+    float sums[tile];
+    for (std::size_t at = 0; at < count; at += tile) {
+        const std::size_t here = count - at < tile ? count - at : tile;
+        add_into(a + at, b + at, sums, here);
+        std::memcpy(out + at, sums, here * sizeof(float));
+    }
+}
+
+/// Runs the loop of that name; nothing but the start of the program if there is none.
+int run(std::string_view name) {
+    const std::size_t count = asked;
+    std::vector<float> a(count, 1.0f), b(count, 2.0f), out(count);
+    const std::array<const float*, 2> sources = {a.data(), b.data()};
+    for (std::size_t i = 0; i < repeats; ++i) {
+        if (name == "combine") ddl::kernel::combine<ddl::kernel::side::right>(a.data(), b.data(), count, ddl::sum{});
+        if (name == "combine by hand") add(a.data(), b.data(), count);
+        if (name == "fold")
+            ddl::kernel::fold([&](int s) { return sources[static_cast<std::size_t>(s)]; }, 2, out.data(), count,
+                              ddl::sum{}, 2);
+        if (name == "fold by hand") fold_by_hand(a.data(), b.data(), out.data(), count);
+    }
+    return b[0] + out[0] > 0.0f ? 0 : 1;
+}
+
+/// How many instructions this program takes with that argument, 0 if that cannot be found out.
+double instructions(const std::string& name) {
+    char self[4096] = {};
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 0;
+    const std::string command =
+        "valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + std::string{self} + "' 'loop:" + name + "' 2>&1";
+    std::FILE* const answer = popen(command.c_str(), "r");
+    if (answer == nullptr) return 0;
+    double found = 0;
+    char line[4096];
+    while (std::fgets(line, sizeof line, answer) != nullptr)
+        if (const char* const at = std::strstr(line, "Collected : ")) found = std::atof(at + 12);
+    return pclose(answer) == 0 ? found : 0;
+}
+
+void compare(const std::string& loop) {
+    const double start = instructions("none");
+    if (start == 0) {
+        BOOST_TEST_MESSAGE("skipped: valgrind is missing, or cannot run this program");
+        return;
+    }
+    const double ours = instructions(loop) - start, by_hand = instructions(loop + " by hand") - start;
+    BOOST_TEST_MESSAGE(loop << ": " << ours << " instructions, by hand " << by_hand);
+    BOOST_TEST(by_hand > 0.0);
+    BOOST_TEST(ours < 1.02 * by_hand, ours << " instructions, " << by_hand << " by hand");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(combine_takes_the_instructions_of_a_loop_written_by_hand) { compare("combine"); }
+BOOST_AUTO_TEST_CASE(a_fold_of_two_takes_those_of_loops_written_by_hand) { compare("fold"); }
+
+#else
+static int run(std::string_view) { return 0; }
+BOOST_AUTO_TEST_CASE(nothing_is_counted_on_other_machines) {}
+#endif
+
+int main(int argc, char** argv) {
+    const std::string_view wanted = argc > 1 ? argv[1] : "";
+    if (wanted.substr(0, 5) == "loop:") return run(wanted.substr(5));
+    return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
+}
