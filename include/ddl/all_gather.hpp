@@ -41,7 +41,7 @@ private:
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
     require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in),
-                             block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
+                             block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
     return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
                                                                            size_of(out)};
 }
@@ -49,14 +49,15 @@ auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_gather_init(Transport& ranks, Data&& data) {
     return all_gather_plan<element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, data_of(data), size_of(data)};
+        ranks, data_of(data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first, data_of(data),
+        size_of(data)};
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void all_gather(Transport&& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
-                            block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
+                            block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
     all_gather_init<Schedule, Checking>(ranks, in, out)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
@@ -68,7 +69,7 @@ void all_gather(Transport&& ranks, Data&& data) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
-                            block(size_of(out), ranks.size(), ranks.rank()).count, "this rank's block of out");
+                            block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
     return start(ranks, all_gather_init<Schedule, Checking>(ranks, in, out));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>

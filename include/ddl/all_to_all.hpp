@@ -49,7 +49,7 @@ private:
 /// `count` must be a multiple of the number of ranks.
 template <class Checking, class Transport>
 void require_blocks(Transport& ranks, std::size_t count) {
-    const auto size = static_cast<std::size_t>(ranks.size());
+    const auto size = static_cast<std::size_t>(ranks_in(ranks));
     require_count<Checking>(ranks, collective::all_to_all, "in", count, count / size * size,
                             "a block of equal length for each rank");
 }

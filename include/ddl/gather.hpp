@@ -42,9 +42,9 @@ private:
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `gather_plan`.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
+    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<unchecked>(ranks, collective::gather, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<unchecked>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
     return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
 }
@@ -52,9 +52,9 @@ auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 /// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
+    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<Checking>(ranks, collective::gather, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
     gather_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{ranks, data_of(in),
                                                                                          data_of(out), count, root}();
@@ -63,9 +63,9 @@ void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks.size());
+    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<Checking>(ranks, collective::gather, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
     return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
                                                                                     count, root});

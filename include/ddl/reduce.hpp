@@ -44,7 +44,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<unchecked>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
     return reduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks,       data_of(in), data_of(out),
                                                                            size_of(in), op,          root};
@@ -63,7 +63,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
     reduce_init<Schedule, Checking>(ranks, in, out, op, root)();
 }
@@ -79,7 +79,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
     return start(ranks, reduce_init<Schedule, Checking>(ranks, in, out, op, root));
 }

@@ -45,7 +45,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out),
-                             block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
+                             block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
     return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
                                                                                    size_of(in), op};
 }
@@ -54,8 +54,8 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
     requires no_range<Op>
 auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
     return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_of(data), data_of(data) + block(size_of(data), ranks.size(), ranks.rank()).first, size_of(data),
-        op};
+        ranks, data_of(data), data_of(data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first,
+        size_of(data), op};
 }
 
 /// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.
@@ -63,7 +63,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 void reduce_scatter(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
-                            block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
+                            block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
@@ -77,7 +77,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
-                            block(size_of(in), ranks.size(), ranks.rank()).count, "this rank's block of in");
+                            block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
     return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>

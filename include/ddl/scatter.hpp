@@ -42,9 +42,9 @@ private:
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `scatter_plan`.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
+    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<unchecked>(ranks, collective::scatter, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<unchecked>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
     return scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
 }
@@ -52,9 +52,9 @@ auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 /// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
+    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<Checking>(ranks, collective::scatter, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
     scatter_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{ranks, data_of(in),
                                                                                           data_of(out), count, root}();
@@ -63,9 +63,9 @@ void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks.size());
+    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<Checking>(ranks, collective::scatter, root);
-    if (ranks.rank() == root)
+    if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
     return start(ranks, scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
                                                                                      count, root});

@@ -9,6 +9,7 @@
 
 #include "oracle.hpp"
 #include "places.hpp"
+#include "require.hpp"
 
 namespace {
 
@@ -49,6 +50,31 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(tensors_of_unlike_sizes_are_reduced_in_place, Plac
         });
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(long_tensors_go_alone_and_short_ones_in_groups, Place, every_place) {
+    Place::run(3, [](auto& ranks) {
+        constexpr ddl::fusion_limits limits = ddl::fusion_limits_of<std::remove_cvref_t<decltype(ranks)>>;
+        constexpr std::size_t alone = limits.alone / sizeof(float);
+        constexpr std::size_t together = limits.together / sizeof(float);
+        sums<ddl::tuned>(ranks, {alone});
+        sums<ddl::tuned>(ranks, {5, alone + 1, 0, alone - 1, 7, 2 * alone});
+        std::vector<std::size_t> groups(together / (alone - 1) + 3, alone - 1);
+        groups.insert(groups.begin() + 2, 3 * alone);
+        groups.push_back(1);
+        sums<ddl::tuned>(ranks, groups);
+        groups.push_back(alone);  // after the last group
+        sums<ddl::tuned>(ranks, groups);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(tensors_that_differ_are_noticed_whichever_goes_first) {
+    places::threads::run(2, [](auto& ranks) {
+        std::vector<std::vector<float>> tensors{std::vector<float>(50'000), std::vector<float>(3)};
+        tensors[1].resize(ranks.rank() == 0 ? 3 : 4);
+        const auto failure = error_of([&] { ddl::allreduce_n(ranks, tensors); });
+        require(failure.code() == ddl::errc::mismatch, "the long ones are equal, the short ones not");
+    });
+}
+
 BOOST_AUTO_TEST_CASE(any_range_of_ranges_will_do) {
     places::threads::run(2, [](auto& ranks) {
         std::list<std::vector<int>> list{{1}, {2, 3}};
@@ -63,7 +89,7 @@ BOOST_AUTO_TEST_CASE(any_range_of_ranges_will_do) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(one_exchange_carries_them_all) {
+BOOST_AUTO_TEST_CASE(one_exchange_carries_all_short_ones) {
     ddl::recording::run(4, [](auto& ranks) {
         std::vector<std::vector<float>> tensors(50, std::vector<float>(3));
         ranks.clear_log();

@@ -23,11 +23,15 @@ std::string explained(std::size_t count, int size = 2) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(short_vectors_over_memory_travel_with_the_announcement) {
+BOOST_AUTO_TEST_CASE(short_vectors_over_memory_are_folded_by_every_rank) {
     BOOST_TEST(
         explained<places::threads>(100) ==
-        "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 8192 bytes travel "
-        "with the announcement, and every rank folds all of them");
+        "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 1024 bytes are "
+        "staged once, and every rank folds all of them");
+    BOOST_TEST(
+        explained<places::threads>(12) ==
+        "allreduce of 12 float32 (48 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 48 bytes travel with the "
+        "announcement, and every rank folds all of them");
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_peers_map_is_not_copied) {
@@ -38,6 +42,10 @@ BOOST_AUTO_TEST_CASE(memory_that_peers_map_is_not_copied) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_they_cannot_is_staged) {
+    BOOST_TEST(
+        explained<places::processes>(1000) ==
+        "allreduce of 1000 float32 (4000 bytes) by sum over private memory, 2 ranks: direct, one-shot: up to 4096 "
+        "bytes that peers cannot map are staged once, and every rank folds all of them");
     BOOST_TEST(
         explained<places::processes>(5000) ==
         "allreduce of 5000 float32 (20000 bytes) by sum over private memory, 2 ranks: direct, fused and staged through "

@@ -1,133 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/executor/memory.hpp>
-#include <ddl/op/sum.hpp>
 #include <ddl/schedule/direct.hpp>
 
 #include <boost/test/unit_test.hpp>
 
-#include "../collective/oracle.hpp"
 #include "../collective/places.hpp"
-
-using ddl::protocol;
+#include "../collective/require.hpp"
 
 namespace {
 
-const auto everybody = [](int) { return true; };
-
-/// Sums small values in a fused call; the protocol that it took.
-template <class Ranks, class Takes>
-protocol sum(Ranks& ranks, std::size_t count, Takes takes) {
-    const auto in = small_values<int>(ranks.rank(), count);
-    guarded<int> out{count};
-    const ddl::call what = ddl::describe<ddl::sum, int, ddl::direct>(ddl::collective::allreduce, count, 0);
-    const protocol way = ddl::memory_call{ranks, what, true}.fold(in.data(), out.data(), count, ddl::sum{}, takes);
-    const auto expected = sums_of_small_values(ranks.size(), count);
-    if (takes(ranks.rank()))
-        require_values(
-            out, [&](std::size_t i) { return expected[i]; }, ddl::to_string(way));
-    else require(out.untouched(), "a result where none was wanted");
-    return way;
+ddl::call calling(std::size_t count) {
+    return ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::barrier, count, 0);
 }
-
-struct large {
-    int values[20'000];
-};
-struct add_large {
-    large operator()(const large& a, const large& b) const {
-        large all = a;
-        for (std::size_t k = 0; k < std::size(all.values); ++k) all.values[k] += b.values[k];
-        return all;
-    }
-};
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(short_vectors_go_in_one_shot) {
-    places::threads::run(3, [](auto& ranks) {
-        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2048}})
-            require(sum(ranks, count, everybody) == protocol::one_shot, "up to 8192 bytes");
-        require(sum(ranks, 2049, everybody) != protocol::one_shot, "one element more");
-    });
-}
-
-BOOST_AUTO_TEST_CASE(buffers_that_all_can_map_are_not_staged) {
-    places::threads::run(
-        3, [](auto& ranks) { require(sum(ranks, 50'000, everybody) == protocol::mapped, "it was staged"); });
-}
-
-BOOST_AUTO_TEST_CASE(buffers_that_some_cannot_map_are_staged) {
-    places::processes::run(3, [](auto& ranks) {
-        for (const std::size_t count : std::initializer_list<std::size_t>{2049, 50'000, 200'003})
-            require(sum(ranks, count, everybody) == protocol::staged, "peers cannot map it");
-    });
-}
-
-BOOST_AUTO_TEST_CASE(one_buffer_that_cannot_be_mapped_stages_them_all) {
-    places::processes::run(3, [](auto& ranks) {
-        constexpr std::size_t count = 5000;
-        auto* const mapped = reinterpret_cast<int*>(ranks.scratch(2 * count * sizeof(int), ddl::scratch_for::fusion));
-        std::vector<int> own(2 * count);
-        int* const buffer = ranks.rank() == 1 ? own.data() : mapped;
-        for (std::size_t i = 0; i < count; ++i) buffer[i] = small_value(ranks.rank(), i);
-        const ddl::call what = ddl::describe<ddl::sum, int, ddl::direct>(ddl::collective::allreduce, count, 0);
-        const auto fold = [&](auto takes) {
-            return ddl::memory_call{ranks, what, true}.fold(static_cast<const int*>(buffer), buffer + count, count,
-                                                            ddl::sum{}, takes);
-        };
-        require(fold(everybody) == protocol::staged, "one could not be mapped");
-        const auto expected = sums_of_small_values(3, count);
-        for (std::size_t i = 0; i < count; ++i) require(buffer[count + i] == expected[i], "another sum");
-    });
-}
-
-BOOST_AUTO_TEST_CASE(the_result_goes_to_those_that_take_it) {
+BOOST_AUTO_TEST_CASE(what_is_carried_and_staged_is_there_when_all_have_announced) {
     const auto body = [](auto& ranks) {
-        for (const std::size_t count : std::initializer_list<std::size_t>{10, 5000, 100'003}) {
-            sum(ranks, count, [](int rank) { return rank == 1; });
-            sum(ranks, count, [](int rank) { return rank != 1; });
+        for (int round = 0; round < 100; ++round) {
+            ddl::memory_call here{ranks, calling(1), true};
+            const int said = 1000 * round + ranks.rank();
+            *here.template staged<int>(ranks.rank(), 0, 1, 3) = -said;
+            here.announce(&said, sizeof said);
+            for (int peer = 0; peer < ranks.size(); ++peer) {
+                int heard = 0;
+                std::memcpy(&heard, here.carried(peer), sizeof heard);
+                require(heard == 1000 * round + peer, "another notice");
+                require(*here.template staged<int>(peer, 0, 1, 3) == -heard, "staged for another call");
+            }
+            here.end();
         }
-    };
-    places::threads::run(4, body);
-    places::processes::run(4, body);
-}
-
-BOOST_AUTO_TEST_CASE(elements_too_large_for_the_windows_pass_through_memory_that_all_can_map) {
-    const auto body = [](auto& ranks) {
-        const auto in = std::make_unique<large[]>(3);
-        const auto out = std::make_unique<large[]>(3);
-        for (int i = 0; i < 3; ++i)
-            for (int& each : in[static_cast<std::size_t>(i)].values) each = ranks.rank() + i;
-        const ddl::call what = ddl::describe<add_large, large, ddl::direct>(ddl::collective::allreduce, 3, 0);
-        const auto way = ddl::memory_call{ranks, what, true}.fold(static_cast<const large*>(in.get()), out.get(), 3,
-                                                                  add_large{}, everybody);
-        require(way == protocol::mapped, "it cannot have been staged");
-        for (int i = 0; i < 3; ++i)
-            for (const int each : out[static_cast<std::size_t>(i)].values) require(each == 3 + 3 * i, "another sum");
     };
     places::threads::run(3, body);
     places::processes::run(3, body);
 }
 
-BOOST_AUTO_TEST_CASE(blocks_are_published_by_those_that_have_some) {
+BOOST_AUTO_TEST_CASE(ranks_whose_calls_differ_all_hear_of_it) {
     const auto body = [](auto& ranks) {
-        // rank r publishes r blocks of r * 1000 elements each; everybody takes the last block of everybody
-        const auto length = [](int peer, int part) { return part < peer ? static_cast<std::size_t>(peer) * 9000 : 0; };
-        const auto first = [](int peer, int part) { return static_cast<std::size_t>(part * peer) * 9000; };
-        const int mine = ranks.rank();
-        const std::size_t count = first(mine, mine);
-        const auto in = small_values<int>(mine, count);
-        std::vector<guarded<int>> taken;
-        for (int peer = 0; peer < ranks.size(); ++peer) taken.emplace_back(static_cast<std::size_t>(peer) * 9000);
-        const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::gather, 1, 0);
-        ddl::memory_call{ranks, what, true}.move(in.data(), count, 4, first, length, 27'000, [&](auto copy) {
-            for (int peer = 1; peer < ranks.size(); ++peer)
-                copy(peer, peer - 1, taken[static_cast<std::size_t>(peer)].data());
+        const auto failure = error_of([&] {
+            ddl::memory_call{ranks, calling(ranks.rank() == 1 ? 8 : 7), true}.enter();
         });
-        for (int peer = 1; peer < ranks.size(); ++peer)
-            require_values(
-                taken[static_cast<std::size_t>(peer)],
-                [&](std::size_t i) { return small_value(peer, first(peer, peer - 1) + i); }, "a block");
+        require(failure.code() == ddl::errc::mismatch, "it was not noticed");
+        ddl::memory_call{ranks, calling(7), true}.enter();                                        // and go on
+        ddl::memory_call{ranks, calling(static_cast<std::size_t>(ranks.rank())), false}.enter();  // unless nobody looks
     };
-    places::threads::run(4, body);
-    places::processes::run(4, body);
+    places::threads::run(3, body);
+    places::processes::run(3, body);
+}
+
+BOOST_AUTO_TEST_CASE(calls_that_agree_have_one_fingerprint_and_others_another) {
+    const ddl::call known = calling(7);
+    BOOST_TEST(fingerprint(known) == fingerprint(calling(7)));
+    const auto differs = [&](auto change) {
+        ddl::call other = known;
+        change(other);
+        BOOST_TEST(!other.agrees(known));
+        BOOST_TEST(fingerprint(other) != fingerprint(known));
+    };
+    differs([](ddl::call& what) { ++what.count; });
+    differs([](ddl::call& what) { what.count += std::uint64_t{1} << 32; });
+    differs([](ddl::call& what) { what.what = ddl::collective::broadcast; });
+    differs([](ddl::call& what) { ++what.root; });
+    differs([](ddl::call& what) { ++what.op; });
+    differs([](ddl::call& what) { ++what.element; });
+    differs([](ddl::call& what) { ++what.schedule; });
+    differs([](ddl::call& what) { ++what.element_bytes; });
 }

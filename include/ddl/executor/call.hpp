@@ -60,6 +60,20 @@ struct call {
 };
 static_assert(sizeof(call) == 80);
 
+/// One word that calls which agree have in common, and others, but for a chance of 2^-64, have not.
+constexpr std::uint64_t fingerprint(const call& what) noexcept {
+    const auto mixed = [](std::uint64_t word) {
+        word *= 0x9e37'79b9'7f4a'7c15;
+        return word ^ (word >> 32);
+    };
+    const auto pair = [](std::uint64_t upper, std::uint64_t lower) { return upper << 32 | lower; };
+    const auto root = static_cast<std::uint32_t>(what.root);
+    std::uint64_t word = mixed(pair(what.op, what.element));
+    word = mixed(word ^ pair(what.schedule, what.element_bytes));
+    word = mixed(word ^ pair(root, static_cast<std::uint32_t>(what.what)));
+    return mixed(word ^ what.count);
+}
+
 /// Stands for "no op" in collectives that only move data.
 struct no_op {};
 

@@ -37,17 +37,24 @@ text explain_call(Transport& ranks, collective what, const void* in, std::size_t
 
 template <class Schedule, class Op, class Element, memory_transport Transport>
 void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+    constexpr direct_limits limits = limits_of<Transport>;
     const std::size_t bytes = count * sizeof(Element);
+    const bool folds_all = what == collective::allreduce || what == collective::reduce;
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if constexpr (!std::same_as<Chosen, direct>) {
             line.append(", walked round by round through windows of %zu bytes, as it was named", ranks.window_bytes());
-        } else if ((what == collective::allreduce || what == collective::reduce) &&
-                   bytes <= memory_call<Transport>::one_shot_bytes) {
+        } else if (folds_all && bytes <= notice::room) {
             line.append(", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them",
-                        memory_call<Transport>::one_shot_bytes);
+                        notice::room);
+        } else if (folds_all && bytes < limits.mapped) {
+            line.append(", one-shot: up to %zu bytes are staged once, and every rank folds all of them", limits.mapped);
         } else if (ranks.address_of(in, bytes) != 0) {
             line.append(", fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied");
+        } else if (folds_all && bytes <= limits.one_shot) {
+            line.append(
+                ", one-shot: up to %zu bytes that peers cannot map are staged once, and every rank folds all of them",
+                limits.one_shot);
         } else {
             line.append(
                 ", fused and staged through windows of %zu bytes, for peers cannot map this rank's buffer; a "

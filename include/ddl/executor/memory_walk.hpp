@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/executor/memory.hpp>
+#include <ddl/kernel/fold.hpp>
 #include <ddl/schedule/program.hpp>
 
 namespace ddl {

@@ -65,19 +65,21 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
                                                           shares.cut.count, 0);
     const int rank = node.rank();
     if constexpr (std::same_as<Inner, direct> && Gathers) {
-        memory_call{node, what, false}.move(
-            static_cast<const Accumulator*>(data), shares.cut.count, 1,
-            [&](int peer, int) { return shares.first(peer); }, [&](int peer, int) { return shares.length(peer); },
-            shares.longest(),
-            [&](auto copy) {
-                for (int peer = 0; peer < node.size(); ++peer)
-                    if (peer != rank) copy(peer, 0, data + shares.first(peer));
-            });
+        direct_move(memory_call{node, what, false},
+                    published_blocks{static_cast<const Accumulator*>(data), shares.cut.count, 1,
+                                     [&](int peer, int) { return shares.first(peer); },
+                                     [&](int peer, int) { return shares.length(peer); }, shares.longest()},
+                    [&](auto copy) {
+                        for (int peer = 0; peer < node.size(); ++peer)
+                            if (peer != rank) copy(peer, 0, data + shares.first(peer));
+                    });
     } else if constexpr (std::same_as<Inner, direct>) {
-        memory_call{node, what, false}.fold_blocks(
-            static_cast<const Accumulator*>(data), data + shares.first(rank), shares.cut.count, op,
-            [&](int block) { return shares.first(block); }, [&](int block) { return shares.length(block); },
-            shares.longest());
+        direct_fold_blocks(
+            memory_call{node, what, false},
+            published_blocks{static_cast<const Accumulator*>(data), shares.cut.count, node.size(),
+                             [&](int, int block) { return shares.first(block); },
+                             [&](int, int block) { return shares.length(block); }, shares.longest(), rank},
+            data + shares.first(rank), op);
     } else {
         const auto owns = [&](int chunk) {
             return shares.cut.first(chunk) >= shares.first(rank) && shares.cut.first(chunk) < shares.first(rank + 1);
@@ -143,11 +145,13 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
 template <memory_transport Transport>
 agreement agree(Transport& ranks, const agreement& ours, const call_site& where) {
     ranks.begin(where);
+    static_assert(sizeof ours <= Transport::slot_bytes());
     std::memcpy(ranks.slot(ranks.rank()), &ours, sizeof ours);
-    const std::uint64_t told = ranks.advance();
+    ranks.notice_of(ranks.rank()).fingerprint = fingerprint(ours.first);
+    ranks.post();
     agreement all;
     for (int peer = 0; peer < ranks.size(); ++peer) {
-        ranks.await(peer, told, where);
+        ranks.await_notice(peer, where);
         agreement theirs;
         std::memcpy(&theirs, ranks.slot(peer), sizeof theirs);
         if (peer == 0) all = theirs;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ddl/executor/block_layout.hpp>
+#include <ddl/executor/direct_fold.hpp>
+#include <ddl/executor/direct_move.hpp>
 #include <ddl/executor/memory_walk.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/rooted.hpp>
@@ -16,7 +18,7 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     const call ours = describe<Op, Element, Schedule>(what, count, detail);
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, ours, Checking::compares}.fold(in, out, count, op, [](int) { return true; });
+            direct_fold(memory_call{ranks, ours, Checking::compares}, in, out, count, op, [](int) { return true; });
         } else {
             const auto program = allreduce_program<Chosen>(ranks.size());
             const partition cut{count, program.chunks()};
@@ -32,8 +34,8 @@ void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t 
     const call what = describe<Op, Element, Schedule>(collective::reduce, count, root);
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.fold(in, out, count, op,
-                                                              [root](int rank) { return rank == root; });
+            direct_fold(memory_call{ranks, what, Checking::compares}, in, out, count, op,
+                        [root](int rank) { return rank == root; });
         } else {
             const auto program = reduce_program<Chosen>(ranks.size(), root);
             const partition cut{count, program.chunks()};
@@ -52,9 +54,11 @@ void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std:
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
             const partition blocks{count, ranks.size()};
-            memory_call{ranks, what, Checking::compares}.fold_blocks(
-                in, out, count, op, [&](int block) { return blocks.first(block); },
-                [&](int block) { return blocks.length(block); }, blocks.longest());
+            direct_fold_blocks(
+                memory_call{ranks, what, Checking::compares},
+                published_blocks{in, count, ranks.size(), [&](int, int part) { return blocks.first(part); },
+                                 [&](int, int part) { return blocks.length(part); }, blocks.longest(), ranks.rank()},
+                out, op);
         } else {
             const auto program = reduce_scatter_program<Chosen>(ranks.size());
             const block_layout layout{program, count};
@@ -84,12 +88,12 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
     const partition blocks{count, ranks.size()};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.move(
-                in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
-                [&](int peer, int) { return blocks.length(peer); }, blocks.longest(),
-                [&](auto copy) {
-                    for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, 0, out + blocks.first(peer));
-                });
+            direct_move(memory_call{ranks, what, Checking::compares},
+                        published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
+                                         [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
+                        [&](auto copy) {
+                            for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, 0, out + blocks.first(peer));
+                        });
         } else {
             const auto program = all_gather_program<Chosen>(ranks.size());
             const block_layout layout{program, count};
@@ -108,9 +112,10 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
     const call what = describe<no_op, Element, Schedule>(collective::broadcast, count, root);
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.move(
-                static_cast<const Element*>(data), count, 1, [](int, int) { return std::size_t{0}; },
-                [&](int peer, int) { return peer == root ? count : 0; }, count,
+            direct_move(
+                memory_call{ranks, what, Checking::compares},
+                published_blocks{static_cast<const Element*>(data), count, 1, [](int, int) { return std::size_t{0}; },
+                                 [&](int peer, int) { return peer == root ? count : 0; }, count},
                 [&](auto copy) {
                     if (ranks.rank() != root) copy(root, 0, data);
                 });
@@ -132,13 +137,13 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
     const partition blocks{count, ranks.size()};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.move(
-                in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
-                [&](int peer, int) { return blocks.length(peer); }, blocks.longest(),
-                [&](auto copy) {
-                    for (int peer = 0; peer < ranks.size() && ranks.rank() == root; ++peer)
-                        copy(peer, 0, out + blocks.first(peer));
-                });
+            direct_move(memory_call{ranks, what, Checking::compares},
+                        published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
+                                         [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
+                        [&](auto copy) {
+                            for (int peer = 0; peer < ranks.size() && ranks.rank() == root; ++peer)
+                                copy(peer, 0, out + blocks.first(peer));
+                        });
         } else {
             walk<keep, Element>(
                 ranks, what, Checking::compares, Chosen::gather(ranks.size(), root), blocks.longest(), keep{},
@@ -155,10 +160,12 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
     const partition blocks{count, ranks.size()};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.move(
-                in, ranks.rank() == root ? count : 0, ranks.size(), [&](int, int part) { return blocks.first(part); },
-                [&](int peer, int part) { return peer == root ? blocks.length(part) : 0; }, blocks.longest(),
-                [&](auto copy) { copy(root, ranks.rank(), out); });
+            direct_move(memory_call{ranks, what, Checking::compares},
+                        published_blocks{in, ranks.rank() == root ? count : 0, ranks.size(),
+                                         [&](int, int part) { return blocks.first(part); },
+                                         [&](int peer, int part) { return peer == root ? blocks.length(part) : 0; },
+                                         blocks.longest(), ranks.rank()},
+                        [&](auto copy) { copy(root, ranks.rank(), out); });
         } else {
             walk<keep, Element>(
                 ranks, what, Checking::compares, Chosen::scatter(ranks.size(), root), blocks.longest(), keep{},
@@ -179,14 +186,15 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
     const auto first = [each](int part) { return static_cast<std::size_t>(part) * each; };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            memory_call{ranks, what, Checking::compares}.move(
-                in, count, size, [&](int, int part) { return first(part); }, [&](int, int) { return each; }, each,
-                [&](auto copy) {
-                    for (int i = 0; i < size; ++i) {
-                        const int peer = (ranks.rank() + i) % size;  // not all of them at once at rank 0
-                        copy(peer, ranks.rank(), out + first(peer));
-                    }
-                });
+            direct_move(memory_call{ranks, what, Checking::compares},
+                        published_blocks{in, count, size, [&](int, int part) { return first(part); },
+                                         [&](int, int) { return each; }, each, ranks.rank()},
+                        [&](auto copy) {
+                            for (int i = 0; i < size; ++i) {
+                                const int peer = (ranks.rank() + i) % size;  // not all of them at once at rank 0
+                                copy(peer, ranks.rank(), out + first(peer));
+                            }
+                        });
         } else {
             walk<keep, Element>(
                 ranks, what, Checking::compares, Chosen::all_to_all(size), each, keep{}, [&](int) { return each; },

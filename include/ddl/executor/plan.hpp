@@ -18,10 +18,22 @@ template <class Schedule, collective What, class Op, class Transport>
 using schedule_of =
     std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
 
+/// This rank, and how many there are. What is no communicator, which `compose` says, has a rank alone.
+template <class Transport>
+int rank_in(Transport& ranks) {
+    if constexpr (communicator<Transport>) return ranks.rank();
+    else return 0;
+}
+template <class Transport>
+int ranks_in(Transport& ranks) {
+    if constexpr (communicator<Transport>) return ranks.size();
+    else return 1;
+}
+
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
 template <class Checking, class Transport>
 [[noreturn]] void refuse(Transport& ranks, const error& reason) {
-    if constexpr (Checking::compares) {
+    if constexpr (Checking::compares && communicator<Transport>) {
         try {
             barrier_over<direct, checked>(ranks, collective::refused);
         } catch (const error&) {
@@ -38,7 +50,7 @@ Element* scratch_or_refuse(Transport& ranks, collective what, std::size_t count,
     try {
         return reinterpret_cast<Element*>(ranks.scratch(count * sizeof(Element), use));
     } catch (const std::exception& failure) {
-        refuse<Checking>(ranks, error(errc::out_of_memory, to_string(what), ranks.rank(), -1,
+        refuse<Checking>(ranks, error(errc::out_of_memory, to_string(what), rank_in(ranks), -1,
                                       "no %zu bytes could be had for a copy of the data: %s", count * sizeof(Element),
                                       failure.what()));
     }
@@ -49,16 +61,16 @@ template <class Checking, class Transport>
 void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted,
                    const char* because) {
     if (held == wanted) return;
-    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), ranks.rank(), -1,
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
                                   "%s holds %zu elements, and needs %zu, %s", name, held, wanted, because));
 }
 
 /// `root` must be a rank.
 template <class Checking, class Transport>
 void require_root(Transport& ranks, collective what, int root) {
-    if (0 <= root && root < ranks.size()) return;
-    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), ranks.rank(), -1,
-                                  "root is %d; name a rank from 0 to %d", root, ranks.size() - 1));
+    if (0 <= root && root < ranks_in(ranks)) return;
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
+                                  "root is %d; name a rank from 0 to %d", root, ranks_in(ranks) - 1));
 }
 
 /// The block of `count` elements that is `rank`'s in reduce-scatter, all-gather, gather and scatter.
@@ -77,10 +89,11 @@ text explain(const Plan& plan) {
     return plan.explanation();
 }
 
-/// Hands a plan to the communicator's queue. The plan is copied; its buffers are not.
-template <class Transport, class Plan>
-auto start(Transport& ranks, Plan plan) {
-    return ranks.queue().push([plan]() mutable { plan(); });
+/// Hands a call, such as a plan, to the communicator's queue. The plan is copied; its buffers are not.
+template <class Transport, class Call>
+auto start(Transport& ranks, Call call) {
+    if constexpr (communicator<Transport>) return ranks.queue().push([call = std::move(call)]() mutable { call(); });
+    else call();  // in which `compose` complains
 }
 
 }  // namespace ddl

@@ -17,6 +17,10 @@ constexpr void map(To* __restrict to, std::size_t count, const Value& value, con
         else to[i] = static_cast<To>(value(to[i], from[i]...));
 }
 
+/// What is packed where values of `Element` meet as `Accumulator`; `float`, which stands for nothing, if they meet as they are.
+template <class Element, class Accumulator>
+using packed_as = std::conditional_t<packs<Element, Accumulator>, Element, float>;
+
 /// The same in blocks, on the widest vectors. Of packed elements what is wide lies in each whole block as `How` says.
 template <class Narrow, bool Contracts, lie How = lie::in_order, target Target = target::overwritten, class To,
           class Value, class... From>
@@ -39,7 +43,7 @@ constexpr void map_blocks(To* to, std::size_t count, const Value& value, const F
 /// Converts `count` elements to the type that they are accumulated in. The ranges do not overlap.
 template <class From, class To>
 constexpr void convert(const From* from, To* to, std::size_t count) {
-    using narrow = std::conditional_t<packs<From, To>, From, To>;
+    using narrow = std::conditional_t<packs<From, To>, From, packed_as<To, From>>;
     map_blocks<narrow, false>(
         to, count, [](const auto& value) { return static_cast<To>(value); }, from);
 }
@@ -52,8 +56,8 @@ constexpr void finish(const Accumulator* accumulated, Element* out, std::size_t 
     constexpr bool fuses = contracts<Op, Accumulator>;
     if constexpr (std::is_same_v<Element, Accumulator>)
         if (out == accumulated)
-            return map_blocks<Element, fuses, lie::in_order, target::first_operand>(out, count, last_step);
-    map_blocks<Element, fuses>(out, count, last_step, accumulated);
+            return map_blocks<float, fuses, lie::in_order, target::first_operand>(out, count, last_step);
+    map_blocks<packed_as<Element, Accumulator>, fuses>(out, count, last_step, accumulated);
 }
 
 /// Elements that a fold keeps between its operands: what the first-level cache holds beside them.
@@ -81,6 +85,7 @@ template <class Element, class From, class To, class Op>
 void fold(From from, int operands, To to, int results, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
     using accumulator = accumulator_t<Op, Element>;
+    using narrow = packed_as<Element, accumulator>;
     constexpr bool fuses = contracts<Op, accumulator>;
     constexpr std::size_t length = tile<accumulator>;
     const auto add = [&op](const accumulator& l, const accumulator& r) -> accumulator { return op(l, r); };
@@ -100,17 +105,17 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
             for (int s = 1; s < operands; ++s) combine<side::right>(source(s), sum, here, op);
             finish(sum, result, here, op, ranks);
         } else if (operands == 1) {
-            map_blocks<Element, fuses, lie::in_planes>(
+            map_blocks<narrow, fuses, lie::in_planes>(
                 result, here, [&](const accumulator& a) { return ddl::finish(op, a, ranks); }, source(0));
         } else if (operands == 2) {
-            map_blocks<Element, fuses, lie::in_planes>(result, here, add_last, source(0), source(1));
+            map_blocks<narrow, fuses, lie::in_planes>(result, here, add_last, source(0), source(1));
         } else {
             constexpr lie How = lie::in_planes;
-            map_blocks<Element, fuses, How>(sum, here, add, source(0), source(1));
+            map_blocks<narrow, fuses, How>(sum, here, add, source(0), source(1));
             for (int s = 2; s < operands - 1; ++s)
-                map_blocks<Element, fuses, How, target::first_operand>(sum, here, add, source(s));
-            map_blocks<Element, fuses, How>(result, here, add_last, static_cast<const accumulator*>(sum),
-                                            source(operands - 1));
+                map_blocks<narrow, fuses, How, target::first_operand>(sum, here, add, source(s));
+            map_blocks<narrow, fuses, How>(result, here, add_last, static_cast<const accumulator*>(sum),
+                                           source(operands - 1));
         }
         for (int t = 0; t < results; ++t) copy<Element>(result, to(t) + at, here, how);
     }

@@ -5,6 +5,7 @@
 #include <ddl/op/fingerprint.hpp>  // by which ranks compare what op_name prints
 
 #include <concepts>
+#include <type_traits>
 
 namespace ddl {
 
@@ -22,26 +23,16 @@ concept commutes = requires { requires Op::commutative; };
 template <class Op, class Element>
 concept names_accumulator = requires { typename Op::template accumulator<Element>; };
 
-/// Chooses what values of `Element` are accumulated in: what the op says, else the wide type, else the element itself.
+/// What values of `Element` are accumulated in: what the op says, else the wide type, else the element itself.
 template <class Op, class Element>
-struct accumulator_of {
-    using type = Element;
-};
-
+consteval auto chosen_accumulator() {
+    if constexpr (names_accumulator<Op, Element>)
+        return std::type_identity<typename Op::template accumulator<Element>>{};
+    else if constexpr (folds<Op, wide_t<Element>>) return std::type_identity<wide_t<Element>>{};
+    else return std::type_identity<Element>{};
+}
 template <class Op, class Element>
-    requires(!names_accumulator<Op, Element> && folds<Op, wide_t<Element>>)
-struct accumulator_of<Op, Element> {
-    using type = wide_t<Element>;
-};
-
-template <class Op, class Element>
-    requires names_accumulator<Op, Element>
-struct accumulator_of<Op, Element> {
-    using type = typename Op::template accumulator<Element>;
-};
-
-template <class Op, class Element>
-using accumulator_t = typename accumulator_of<Op, Element>::type;
+using accumulator_t = typename decltype(chosen_accumulator<Op, Element>())::type;
 
 /// `Op` has a last step, which is given what all ranks accumulated and how many they were: `average` divides.
 template <class Op, class Element>

@@ -57,15 +57,21 @@ concept message_transport =
         ranks.listen(where);   // throws if a peer has announced a failure
     };
 
-/// Ranks that load and store each other's memory, and signal through one counter each.
+/// Ranks that load and store each other's memory, and signal through flags that they write alone.
 ///
-/// `advance` releases all that this rank has written and returns the new value of its counter; `await` acquires what a peer
-/// released at that value. Counters are equal on all ranks between calls. A slot is a rank's small record of the current
-/// call, a window its memory for staging; both are mapped by all.
+/// A call begins with a notice of each rank: `post` releases all that the rank has written before, `await_notice` acquires
+/// it. Later steps of a call are counted: `advance` releases all that this rank has written and returns the new value of its
+/// counter; `await` acquires what a peer released at that value. Counters are equal on all ranks between calls. A slot is a
+/// rank's small record of the call, a window its memory for staging; both are mapped by all. Notice, slot and staging (half
+/// a window) may be written before the peers' notices have come: no peer still reads what was there.
 template <class Transport>
 concept memory_transport =
     communicator<Transport> && requires(Transport& ranks, int peer, std::uint64_t step, const call_site& where,
                                         const void* data, std::size_t bytes) {
+        ranks.notice_of(peer).fingerprint = std::uint64_t{};
+        { ranks.notice_of(peer).carried[0] } -> std::same_as<std::byte&>;
+        ranks.post();
+        ranks.await_notice(peer, where);
         { ranks.advance() } -> std::same_as<std::uint64_t>;
         ranks.await(peer, step, where);
         { ranks.lost(peer) } -> std::same_as<bool>;  // its process has ended: it touches nothing any more
@@ -74,6 +80,9 @@ concept memory_transport =
         { ranks.slot_bytes() } -> std::same_as<std::size_t>;
         { ranks.window(peer) } -> std::same_as<std::byte*>;
         { ranks.window_bytes() } -> std::same_as<std::size_t>;
+        { ranks.staging(peer) } -> std::same_as<std::byte*>;
+        { ranks.staging_bytes() } -> std::same_as<std::size_t>;
+        { ranks.cache_bytes() } -> std::same_as<std::size_t>;              // what the ranks' last cache holds
         { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;  // 0 if peers cannot map it
         { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;   // a peer's address, here
     };

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/topology/caches.hpp>
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/concepts.hpp>
-#include <ddl/transport/fault.hpp>
 #include <ddl/transport/patience.hpp>
+#include <ddl/transport/rank_memory.hpp>
 
 #include <array>
 #include <atomic>
@@ -14,58 +15,6 @@
 #include <vector>
 
 namespace ddl {
-
-/// The memory that all ranks of a group map: one fault record, then a counter, two slots and a window for each rank.
-///
-/// A view on bytes that somebody else owns, zeroed before any rank uses them.
-class rank_memory {
-public:
-    static constexpr std::size_t slot_bytes = 16384;
-
-    rank_memory(std::byte* base, int size, std::size_t window_bytes) noexcept
-        : base_{base}, size_{static_cast<std::size_t>(size)}, window_bytes_{window_bytes} {}
-
-    static constexpr std::size_t bytes(int size, std::size_t window_bytes) noexcept {
-        return before_windows(static_cast<std::size_t>(size)) + static_cast<std::size_t>(size) * window_bytes;
-    }
-
-    /// Rounds completed by a rank, all its calls counted. Written by that rank alone.
-    std::atomic<std::uint64_t>& counter(int rank) const noexcept {
-        return *reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + page + line * static_cast<std::size_t>(rank));
-    }
-    /// Two slots a rank, used in turns: a rank is at most one call ahead of those that still read the other one.
-    std::byte* slot(int rank, std::uint64_t call) const noexcept {
-        return base_ + before_slots(size_) + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
-    }
-    std::byte* window(int rank) const noexcept {
-        return base_ + before_windows(size_) + window_bytes_ * static_cast<std::size_t>(rank);
-    }
-    std::size_t window_bytes() const noexcept { return window_bytes_; }
-
-    /// The first failure that a rank met. `state` is 0 before, 1 while it is written, 2 when it can be read.
-    struct fault_record {
-        std::atomic<int> state;
-        fault what;
-    };
-    fault_record& first_fault() const noexcept { return *reinterpret_cast<fault_record*>(base_); }
-
-private:
-    static constexpr std::size_t page = 4096;
-    static constexpr std::size_t line = 128;  // two cache lines: neighbours are fetched in pairs
-
-    static constexpr std::size_t before_slots(std::size_t size) noexcept {
-        return page + (size * line + page - 1) / page * page;
-    }
-    static constexpr std::size_t before_windows(std::size_t size) noexcept {
-        return before_slots(size) + size * 2 * slot_bytes;
-    }
-
-    std::byte* base_;
-    std::size_t size_;
-    std::size_t window_bytes_;
-};
-
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "ddl: counters in shared memory must be lock-free");
 
 /// What `threads` and `shared_memory` have in common: counters to wait for, and a failure that all ranks learn of.
 ///
@@ -94,17 +43,22 @@ public:
     }
 
     void await(int peer, std::uint64_t step, const call_site& where) {
-        std::atomic<std::uint64_t>& counter = memory_.counter(peer);
-        if (counter.load(std::memory_order_acquire) >= step) return;
-        patience waiting{limit_, spins_};
-        while (counter.load(std::memory_order_acquire) < step)
-            if (waiting.pause()) look_around(peer, step, waiting, where);
+        await(memory_.counter(peer), step, peer, where);
     }
+
+    ddl::notice& notice_of(int peer) const noexcept { return memory_.notice(peer, calls_); }
+    void post() noexcept {
+        notice_of(rank_).call.store(calls_, std::memory_order_release);  // met by the acquire in `await`
+    }
+    void await_notice(int peer, const call_site& where) { await(notice_of(peer).call, calls_, peer, where); }
 
     static constexpr std::size_t slot_bytes() noexcept { return rank_memory::slot_bytes; }
     std::byte* slot(int peer) const noexcept { return memory_.slot(peer, calls_); }
     std::byte* window(int peer) const noexcept { return memory_.window(peer); }
     std::size_t window_bytes() const noexcept { return memory_.window_bytes(); }
+    std::byte* staging(int peer) const noexcept { return window(peer) + calls_ % 2 * staging_bytes(); }
+    std::size_t staging_bytes() const noexcept { return window_bytes() / 2; }
+    std::size_t cache_bytes() const noexcept { return cache_bytes_; }
 
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
         block& kept = scratch_[static_cast<std::size_t>(use)];
@@ -126,11 +80,12 @@ public:
         begin(where);
         const words ours{value, exchange_mark};
         std::memcpy(slot(rank_), &ours, sizeof ours);
-        const std::uint64_t entered = advance();
+        notice_of(rank_).fingerprint = exchange_mark;
+        post();
         std::vector<std::uint64_t> values(static_cast<std::size_t>(size_));
         int elsewhere = -1;
         for (int peer = 0; peer < size_; ++peer) {
-            await(peer, entered, where);
+            await_notice(peer, where);
             words theirs{};
             std::memcpy(&theirs, slot(peer), sizeof theirs);
             values[static_cast<std::size_t>(peer)] = theirs.value;
@@ -157,11 +112,13 @@ protected:
     /// `enclosing`: the groups that this one was split from, whose faults are its own.
     memory_ranks(rank_memory memory, int rank, int size, timeout limit, std::vector<rank_memory> enclosing = {})
         : memory_{memory}, enclosing_{std::move(enclosing)}, rank_{rank}, size_{size}, limit_{limit},
-          spins_{size > usable_cores() ? patience::crowded : patience::alone}, queue_{std::make_unique<call_queue>()} {}
+          spins_{size > cores_for(size) ? patience::crowded : patience::alone},
+          cache_bytes_{caches::of_this_machine().last}, queue_{std::make_unique<call_queue>()} {}
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{from.memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
-          limit_{from.limit_}, spins_{from.spins_}, step_{from.step_}, calls_{from.calls_}, told_{from.told_},
-          queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
+          limit_{from.limit_}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},
+          calls_{from.calls_}, told_{from.told_}, queue_{std::move(from.queue_)},
+          scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
     void end() noexcept {
@@ -209,12 +166,21 @@ private:
         kept = {};
     }
 
-    void look_around(int peer, std::uint64_t step, patience& waiting, const call_site& where) {
+    /// Waits until `flag`, which `peer` writes, is `value` or more.
+    void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, const call_site& where) {
+        if (flag.load(std::memory_order_acquire) >= value) return;
+        patience waiting{limit_, spins_};
+        while (flag.load(std::memory_order_acquire) < value)
+            if (waiting.pause()) look_around(flag, value, peer, waiting, where);
+    }
+
+    void look_around(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, patience& waiting,
+                     const call_site& where) {
         heed_faults(where);
         errc code;
         if (derived().lost(peer)) {
             // it may have done its part before it ended
-            if (memory_.counter(peer).load(std::memory_order_acquire) >= step) return;
+            if (flag.load(std::memory_order_acquire) >= value) return;
             code = errc::peer_lost;
         } else if (waiting.expired()) {
             code = errc::timeout;
@@ -251,6 +217,7 @@ private:
     int size_;
     timeout limit_;
     int spins_;
+    std::size_t cache_bytes_;
     std::uint64_t step_ = 0;
     std::uint64_t calls_ = 0;
     bool told_ = false;  // whether this rank knows of the first fault

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 namespace ddl {
 
@@ -47,12 +48,14 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Cores that this process may use.
-inline int usable_cores() noexcept {
+/// Cores that `ranks` processes or threads like this one have for themselves. Launchers bind each rank to a core of its own:
+/// one core is taken for that.
+inline int cores_for(int ranks) noexcept {
     cpu_set_t cores;
-    if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-    const int count = CPU_COUNT(&cores);
-    return count > 0 ? count : 1;
+    const int usable = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    if (usable > 1) return usable;
+    const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+    return online < ranks ? 1 : ranks;
 }
 
 /// One wait: first spins, for a peer that is about to arrive; then yields, for a peer that needs this core; then sleeps.
@@ -71,7 +74,7 @@ public:
     bool pause() noexcept {
         ++turns_;
         if (turns_ < spins_) {
-            relax();
+            if (turns_ > eager) relax();
             return false;
         }
         if (turns_ < spins_ + yields) {
@@ -93,6 +96,7 @@ public:
     double limit() const noexcept { return limit_; }
 
 private:
+    static constexpr int eager = 128;  // turns without a pause, for what is on its way already
     static constexpr int yields = 2'000;
     double limit_;
     int spins_;

@@ -77,11 +77,11 @@ public:
 
 private:
     static constexpr std::size_t alignment = 4096;
-    static constexpr std::size_t staging_bytes = std::size_t{1} << 18;
+    static constexpr std::size_t each_window_bytes = std::size_t{1} << 18;
 
     struct team_memory {
         explicit team_memory(int ranks, std::shared_ptr<team_memory> split_from = nullptr)
-            : parent{std::move(split_from)}, bytes{rank_memory::bytes(ranks, staging_bytes)},
+            : parent{std::move(split_from)}, bytes{rank_memory::bytes(ranks, each_window_bytes)},
               base{static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}))} {
             std::memset(base, 0, bytes);
         }
@@ -94,10 +94,10 @@ private:
     };
 
     threads(std::shared_ptr<team_memory> memory, int rank, int ranks, timeout limit)
-        : memory_ranks{rank_memory{memory->base, ranks, staging_bytes}, rank, ranks, limit},
+        : memory_ranks{rank_memory{memory->base, ranks, each_window_bytes}, rank, ranks, limit},
           memory_{std::move(memory)} {}
     threads(std::shared_ptr<team_memory> memory, int rank, int ranks, timeout limit, const threads& from)
-        : memory_ranks{rank_memory{memory->base, ranks, staging_bytes}, rank, ranks, limit, from.lineage()},
+        : memory_ranks{rank_memory{memory->base, ranks, each_window_bytes}, rank, ranks, limit, from.lineage()},
           memory_{std::move(memory)} {}
 
     std::shared_ptr<team_memory> memory_;

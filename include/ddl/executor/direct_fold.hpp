@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/memory.hpp>
+#include <ddl/executor/partition.hpp>
+#include <ddl/kernel/fold.hpp>
+
+namespace ddl {
+
+/// What a `direct_fold` is carried out by.
+template <class Op, class Element, class Takes, memory_transport Transport>
+class direct_fold_run {
+public:
+    direct_fold_run(memory_call<Transport>& here, const Element* in, Element* out, std::size_t count, const Op& op,
+                    Takes takes)
+        : here_{here}, in_{in}, out_{out}, count_{count}, op_{op}, takes_{takes}, rank_{here.rank()},
+          size_{here.size()} {}
+
+    /// Runs the fold; the way that it took.
+    protocol operator()() {
+        const std::size_t bytes = count_ * sizeof(Element);
+        const protocol way = bytes <= notice::room && alignof(Element) <= 16 ? in_notice() : by_size(bytes);
+        here_.end();
+        return way;
+    }
+
+private:
+    using places = typename memory_call<Transport>::places;
+    static constexpr direct_limits limits = limits_of<Transport>;
+
+    protocol in_notice() {
+        here_.announce(in_, count_ * sizeof(Element));
+        fold_all([this](int peer) { return reinterpret_cast<const Element*>(here_.carried(peer)); });
+        return protocol::in_notice;
+    }
+
+    protocol by_size(std::size_t bytes) {
+        const std::size_t each = here_.segment(sizeof(Element), size_);
+        if (each == 0) return through_stand_ins(bytes);
+        const bool is_short = bytes <= limits.one_shot && bytes <= here_.ranks().staging_bytes();
+        const places ours = bytes >= limits.mapped ? buffers(bytes) : places{};
+        const auto stage = [&] {
+            if (is_short) kernel::copy(in_, here_.template staged<Element>(rank_, 0, 0, 0), count_);
+            else stage_segment(0, each);
+        };
+        const bool ours_maps = ours.in != 0 && (!takes_(rank_) || ours.out != 0);
+        if (!ours_maps) stage();
+        here_.announce(ours_maps ? ours : places{});
+        int maps = 0;
+        for (int peer = 0; peer < size_; ++peer) maps += here_.announced(peer).in != 0;
+        if (maps == size_) {
+            fold_mapped([this](int peer) { return here_.announced(peer); });
+            return protocol::mapped;
+        }
+        if (maps != 0) {  // those who hoped for the others' buffers stage theirs too
+            if (ours_maps) stage();
+            here_.step();
+        }
+        if (!is_short) return in_segments(each);
+        fold_all(
+            [this](int peer) { return static_cast<const Element*>(here_.template staged<Element>(peer, 0, 0, 0)); });
+        return protocol::one_shot;
+    }
+
+    places buffers(std::size_t bytes) const {
+        places ours;
+        ours.in = here_.ranks().address_of(in_, bytes);
+        if (takes_(rank_)) ours.out = in_ == out_ ? ours.in : here_.ranks().address_of(out_, bytes);
+        return ours;
+    }
+
+    /// Results that outgrow the caches together are stored past them, where the line that they overwrite was not read.
+    kernel::stores how(std::size_t buffers_of_each) const noexcept {
+        const std::size_t all = count_ * sizeof(Element) * buffers_of_each * static_cast<std::size_t>(size_);
+        return in_ != out_ && all > here_.ranks().cache_bytes() ? kernel::stores::streamed : kernel::stores::cached;
+    }
+
+    /// Every rank folds everything; its own vector where it lies.
+    template <class Staged>
+    void fold_all(Staged staged) {
+        if (!takes_(rank_)) return;
+        kernel::fold([&](int peer) { return peer == rank_ ? in_ : staged(peer); }, size_, out_, count_, op_, size_);
+    }
+
+    /// `of(peer)`: where the buffers of `peer` lie.
+    template <class Of>
+    void fold_mapped(Of of) {
+        const partition blocks{count_, size_};
+        const std::size_t first = blocks.first(rank_);
+        const std::size_t length = blocks.length(rank_);
+        const auto from = [&](int peer) {
+            return here_.template mapped<const Element>(peer, of(peer).in, count_) + first;
+        };
+        const auto into = [&](int peer) { return here_.template mapped<Element>(peer, of(peer).out, count_) + first; };
+        here_.share([&] {
+            kernel::fold<Element>(
+                from, size_, [&](int target) { return into(nth_taker(target)); }, takers(), length, op_, size_, how(2));
+        });
+    }
+
+    int takers() const {
+        int count = 0;
+        for (int peer = 0; peer < size_; ++peer) count += takes_(peer);
+        return count;
+    }
+    int nth_taker(int target) const {
+        int peer = 0;
+        while (!takes_(peer) || target-- > 0) ++peer;
+        return peer;
+    }
+
+    /// Elements too large for staging: memory that all can map stands in for the caller's.
+    protocol through_stand_ins(std::size_t bytes) {
+        auto* const stand_in = reinterpret_cast<Element*>(here_.memory_for_all(2 * bytes));
+        kernel::copy(in_, stand_in, count_);
+        auto& ranks = here_.ranks();
+        here_.announce(places{ranks.address_of(stand_in, bytes), ranks.address_of(stand_in + count_, bytes)});
+        fold_mapped([this](int peer) { return here_.announced(peer); });
+        if (takes_(rank_)) kernel::copy(stand_in + count_, out_, count_);
+        return protocol::mapped;
+    }
+
+    /// Elements of `block` in the segment from `begin` on.
+    static std::size_t length_in(const partition& blocks, int block, std::size_t begin, std::size_t each) noexcept {
+        const std::size_t length = blocks.length(block);
+        return length <= begin ? 0 : length - begin < each ? length - begin : each;
+    }
+
+    /// Stages what the others fold. The own block stays where it is: its place is for its result.
+    void stage_segment(std::size_t turn, std::size_t each) {
+        const partition blocks{count_, size_};
+        const std::size_t begin = turn * each;
+        for (int block = 0; block < size_; ++block)
+            if (block != rank_)
+                kernel::copy(in_ + blocks.first(block) + begin,
+                             here_.template staged<Element>(rank_, turn, block, each),
+                             length_in(blocks, block, begin, each));
+    }
+
+    /// Requires segment 0 to be staged and published. Segments are staged while the one before is folded: one step each.
+    ///
+    /// A result takes the place of the operand that its taker staged. So a cache line goes to the owner of a block with the
+    /// operand, and comes back with the result: nobody ever writes a line that others have copies of.
+    protocol in_segments(std::size_t each) {
+        const partition blocks{count_, size_};
+        const std::size_t own = blocks.first(rank_);
+        const bool takes = takes_(rank_);
+        for (std::size_t turn = 0, begin = 0; begin < blocks.longest(); ++turn, begin += each) {
+            const auto place = [&](int peer) { return here_.template staged<Element>(peer, turn, rank_, each); };
+            const auto from = [&](int peer) {
+                return peer == rank_ ? in_ + own + begin : static_cast<const Element*>(place(peer));
+            };
+            const auto to = [&](int target) {
+                const int peer = nth_taker(target);
+                return peer == rank_ ? out_ + own + begin : place(peer);
+            };
+            if (begin + each < blocks.longest()) stage_segment(turn + 1, each);
+            kernel::fold<Element>(from, size_, to, takers(), length_in(blocks, rank_, begin, each), op_, size_);
+            here_.step();
+            if (!takes) continue;
+            for (int block = 0; block < size_; ++block)
+                if (block != rank_)
+                    kernel::copy<Element>(here_.template staged<Element>(rank_, turn, block, each),
+                                          out_ + blocks.first(block) + begin, length_in(blocks, block, begin, each),
+                                          how(2));
+        }
+        kernel::settle(how(2));
+        return protocol::staged;
+    }
+
+    memory_call<Transport>& here_;
+    const Element* in_;
+    Element* out_;
+    std::size_t count_;
+    const Op& op_;
+    Takes takes_;
+    int rank_;
+    int size_;
+};
+
+/// Folds a vector of every rank, in rank order, into those of the ranks for which `takes(rank)` holds: the schedule `direct`
+/// over memory, fused. An allreduce, or a reduce.
+///
+/// Block `r` of every buffer is touched by its owner, rank `r`, alone: it loads all contributions, and stores the result
+/// wherever it is wanted. That writes each output once, where a reduce-scatter and an all-gather by loads write it twice.
+/// Short vectors are folded whole by every rank instead, which saves a step.
+///
+/// Cost: 1 step for short vectors, 2 for mapped ones, else 1 and 1 a segment. Bytes loaded and stored by all `p` ranks
+/// together for `s` bytes each: short `p(p+3)s`, staged `(5p-2)s`, mapped `2ps`.
+template <class Op, class Element, class Takes, memory_transport Transport>
+protocol direct_fold(memory_call<Transport>&& here, const Element* in, Element* out, std::size_t count, const Op& op,
+                     Takes takes) {
+    return direct_fold_run<Op, Element, Takes, Transport>{here, in, out, count, op, takes}();
+}
+
+}  // namespace ddl

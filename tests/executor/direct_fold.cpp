@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/executor/direct_fold.hpp>
+#include <ddl/op/sum.hpp>
+#include <ddl/schedule/direct.hpp>
+#include <ddl/transport/shared_memory.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include "../collective/oracle.hpp"
+#include "../collective/places.hpp"
+
+using ddl::protocol;
+
+namespace {
+
+const auto everybody = [](int) { return true; };
+
+template <class Ranks, class Element, class Op, class Takes>
+protocol fold(Ranks& ranks, const ddl::call& what, const Element* in, Element* out, std::size_t count, const Op& op,
+              Takes takes) {
+    return ddl::direct_fold(ddl::memory_call{ranks, what, true}, in, out, count, op, takes);
+}
+
+/// Sums small values in a fused call; the protocol that it took.
+template <class Ranks, class Takes>
+protocol sum(Ranks& ranks, std::size_t count, Takes takes) {
+    const auto in = small_values<int>(ranks.rank(), count);
+    guarded<int> out{count};
+    const ddl::call what = ddl::describe<ddl::sum, int, ddl::direct>(ddl::collective::allreduce, count, 0);
+    const protocol way = fold(ranks, what, in.data(), out.data(), count, ddl::sum{}, takes);
+    const auto expected = sums_of_small_values(ranks.size(), count);
+    if (takes(ranks.rank()))
+        require_values(
+            out, [&](std::size_t i) { return expected[i]; }, ddl::to_string(way));
+    else require(out.untouched(), "a result where none was wanted");
+    return way;
+}
+
+struct large {
+    int values[20'000];
+};
+struct add_large {
+    large operator()(const large& a, const large& b) const {
+        large all = a;
+        for (std::size_t k = 0; k < std::size(all.values); ++k) all.values[k] += b.values[k];
+        return all;
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_few_values_travel_in_the_notice) {
+    const auto body = [](auto& ranks) {
+        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{12}})
+            require(sum(ranks, count, everybody) == protocol::in_notice, "up to 48 bytes");
+        require(sum(ranks, 13, everybody) != protocol::in_notice, "one element more");
+    };
+    places::threads::run(3, body);
+    places::processes::run(3, body);
+}
+
+BOOST_AUTO_TEST_CASE(short_vectors_that_peers_cannot_map_are_staged_once) {
+    constexpr std::size_t most = ddl::limits_of<ddl::shared_memory>.one_shot / sizeof(int);
+    places::processes::run(3, [](auto& ranks) {
+        for (const std::size_t count : {std::size_t{13}, std::size_t{1000}, most})
+            require(sum(ranks, count, everybody) == protocol::one_shot, "a step is saved");
+        for (const std::size_t count : {most + 1, std::size_t{50'000}, std::size_t{200'003}})
+            require(sum(ranks, count, everybody) == protocol::staged, "every rank folds a block");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(buffers_that_all_can_map_are_not_staged) {
+    constexpr std::size_t least = ddl::limits_of<ddl::threads>.mapped / sizeof(int);
+    places::threads::run(3, [](auto& ranks) {
+        require(sum(ranks, least - 1, everybody) == protocol::one_shot, "two steps cost more than a short copy");
+        require(sum(ranks, least, everybody) == protocol::mapped, "it was staged");
+        require(sum(ranks, 50'000, everybody) == protocol::mapped, "it was staged");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(one_buffer_that_cannot_be_mapped_stages_them_all) {
+    places::processes::run(3, [](auto& ranks) {
+        for (const std::size_t count : {std::size_t{500}, std::size_t{5000}, std::size_t{200'003}}) {
+            auto* const mapped =
+                reinterpret_cast<int*>(ranks.scratch(2 * count * sizeof(int), ddl::scratch_for::fusion));
+            std::vector<int> own(2 * count);
+            int* const buffer = ranks.rank() == 1 ? own.data() : mapped;
+            for (std::size_t i = 0; i < count; ++i) buffer[i] = small_value(ranks.rank(), i);
+            const ddl::call what = ddl::describe<ddl::sum, int, ddl::direct>(ddl::collective::allreduce, count, 0);
+            const auto way =
+                fold(ranks, what, static_cast<const int*>(buffer), buffer + count, count, ddl::sum{}, everybody);
+            require(way == (count == 500 ? protocol::one_shot : protocol::staged), "one could not be mapped");
+            const auto expected = sums_of_small_values(3, count);
+            for (std::size_t i = 0; i < count; ++i) require(buffer[count + i] == expected[i], "another sum");
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(the_result_goes_to_those_that_take_it) {
+    const auto body = [](auto& ranks) {
+        for (const std::size_t count : std::initializer_list<std::size_t>{10, 5000, 100'003}) {
+            sum(ranks, count, [](int rank) { return rank == 1; });
+            sum(ranks, count, [](int rank) { return rank != 1; });
+        }
+    };
+    places::threads::run(4, body);
+    places::processes::run(4, body);
+}
+
+BOOST_AUTO_TEST_CASE(elements_too_large_for_the_windows_pass_through_memory_that_all_can_map) {
+    const auto body = [](auto& ranks) {
+        const auto in = std::make_unique<large[]>(3);
+        const auto out = std::make_unique<large[]>(3);
+        for (int i = 0; i < 3; ++i)
+            for (int& each : in[static_cast<std::size_t>(i)].values) each = ranks.rank() + i;
+        const ddl::call what = ddl::describe<add_large, large, ddl::direct>(ddl::collective::allreduce, 3, 0);
+        const auto way = fold(ranks, what, static_cast<const large*>(in.get()), out.get(), 3, add_large{}, everybody);
+        require(way == protocol::mapped, "it cannot have been staged");
+        for (int i = 0; i < 3; ++i)
+            for (const int each : out[static_cast<std::size_t>(i)].values) require(each == 3 + 3 * i, "another sum");
+    };
+    places::threads::run(3, body);
+    places::processes::run(3, body);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/executor/direct_move.hpp>
+#include <ddl/op/sum.hpp>
+#include <ddl/schedule/direct.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include "../collective/oracle.hpp"
+#include "../collective/places.hpp"
+
+namespace {
+
+/// Every rank hands a block to each rank, of `each` elements; the way that it took.
+template <class Ranks>
+ddl::protocol exchange(Ranks& ranks, std::size_t each) {
+    const auto first = [each](int, int part) { return static_cast<std::size_t>(part) * each; };
+    const auto length = [each](int, int) { return each; };
+    const std::size_t count = each * static_cast<std::size_t>(ranks.size());
+    const auto in = small_values<int>(ranks.rank(), count);
+    guarded<int> out{count};
+    const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::all_to_all, count, 0);
+    const auto way = ddl::direct_move(
+        ddl::memory_call{ranks, what, true},
+        ddl::published_blocks{in.data(), count, ranks.size(), first, length, each, ranks.rank()}, [&](auto copy) {
+            for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, ranks.rank(), out.data() + first(0, peer));
+        });
+    require_values(
+        out, [&](std::size_t i) { return small_value(static_cast<int>(i / each), first(0, ranks.rank()) + i % each); },
+        ddl::to_string(way));
+    return way;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_few_values_travel_in_the_notice) {
+    const auto body = [](auto& ranks) {
+        require(exchange(ranks, 4) == ddl::protocol::in_notice, "three blocks of 16 bytes");
+        require(exchange(ranks, 5) != ddl::protocol::in_notice, "one element more");
+    };
+    places::threads::run(3, body);
+    places::processes::run(3, body);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_that_all_can_map_are_not_staged) {
+    places::threads::run(
+        3, [](auto& ranks) { require(exchange(ranks, 70'000) == ddl::protocol::mapped, "it was staged"); });
+    places::processes::run(
+        3, [](auto& ranks) { require(exchange(ranks, 70'000) == ddl::protocol::staged, "peers cannot map it"); });
+}
+
+BOOST_AUTO_TEST_CASE(blocks_are_published_by_those_that_have_some) {
+    const auto body = [](auto& ranks) {
+        // rank r publishes r blocks of r * 1000 elements each; everybody takes the last block of everybody
+        const auto length = [](int peer, int part) { return part < peer ? static_cast<std::size_t>(peer) * 9000 : 0; };
+        const auto first = [](int peer, int part) { return static_cast<std::size_t>(part * peer) * 9000; };
+        const int mine = ranks.rank();
+        const std::size_t count = first(mine, mine);
+        const auto in = small_values<int>(mine, count);
+        std::vector<guarded<int>> taken;
+        for (int peer = 0; peer < ranks.size(); ++peer) taken.emplace_back(static_cast<std::size_t>(peer) * 9000);
+        const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::gather, 1, 0);
+        const ddl::published_blocks blocks{in.data(), count, 4, first, length, std::size_t{27'000}};
+        ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, [&](auto copy) {
+            for (int peer = 1; peer < ranks.size(); ++peer)
+                copy(peer, peer - 1, taken[static_cast<std::size_t>(peer)].data());
+        });
+        for (int peer = 1; peer < ranks.size(); ++peer)
+            require_values(
+                taken[static_cast<std::size_t>(peer)],
+                [&](std::size_t i) { return small_value(peer, first(peer, peer - 1) + i); }, "a block");
+    };
+    places::threads::run(4, body);
+    places::processes::run(4, body);
+}
