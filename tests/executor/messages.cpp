@@ -13,7 +13,8 @@
 namespace {
 
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
-constexpr std::size_t segment = ddl::message_run<ddl::recording>::segment_bytes / sizeof(int);
+using run = ddl::message_run<ddl::recording>;
+constexpr std::size_t segment = run::shortest_segment / sizeof(int);
 
 template <class Schedule, class Ranks>
 void sums(Ranks& ranks, std::size_t count) {
@@ -28,7 +29,7 @@ void sums(Ranks& ranks, std::size_t count) {
 struct vast {
     int values[70'000];
 };
-static_assert(sizeof(vast) > ddl::message_run<ddl::recording>::segment_bytes);
+static_assert(sizeof(vast) > ddl::message_run<ddl::recording>::shortest_segment);
 struct add_vast {
     static constexpr bool commutative = true;
     vast operator()(const vast& a, const vast& b) const {
@@ -55,8 +56,17 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(long_chunks_are_cut_into_segments, Place, every_pl
         sums<ddl::tree>(ranks, segments * segment + 1);
         sums<ddl::recursive_doubling>(ranks, segments * segment);
         sums<own::chain>(ranks, segments * segment + 17);
+        if (!under_thread_sanitizer) sums<ddl::recursive_halving>(ranks, 40 * segment + 3);  // longer segments
     });
 }
+
+static_assert(run::segment_length(1, 4) == run::shortest_segment, "a short message is a segment");
+static_assert(run::segment_length(32 * run::shortest_segment, 4) == 4 * run::shortest_segment, "an eighth of it");
+static_assert(run::segment_length(std::size_t{1} << 40, 4) == run::longest_segment, "of which four fit the memory");
+static_assert(run::segment_length(1 << 20, 24) % 24 == 0 &&
+                  run::segment_length(1 << 20, 24) > run::shortest_segment - 24,
+              "whole elements");
+static_assert(run::segment_length(1, 3 * run::longest_segment) == 3 * run::longest_segment, "at least one");
 
 BOOST_AUTO_TEST_CASE(an_element_longer_than_a_segment_is_a_segment) {
     places::messages<1>::run(2, [](auto& ranks) {

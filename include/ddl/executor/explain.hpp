@@ -77,8 +77,9 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
                 count * sizeof(accumulator_t<Op, Element>) <= contract_bytes)
                 line.append(", in the messages that compare the calls");
             else
-                line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(),
-                            program.rounds(), message_run<Transport>::segment_bytes);
+                line.append(", %d chunks in %d rounds, in segments of %zu to %zu bytes", program.chunks(),
+                            program.rounds(), message_run<Transport>::shortest_segment,
+                            message_run<Transport>::longest_segment);
         }
     });
 }

@@ -65,15 +65,27 @@ private:
 
 /// Runs any program over a transport of messages.
 ///
-/// Messages are cut into segments, so that one is combined while the next arrives. All sends and plain receives of a round
+/// Messages are cut into segments, so that one is combined while the next arrives: an eighth of the message, but long enough
+/// to be worth a message of its own, and short enough for the slots of the longest. (Over a network, whatever is under way
+/// must last longer than the question for more, which queues behind the data.) All sends and plain receives of a round
 /// are posted at once; arrivals to combine pass through a few slots, and are combined in the order of the program whatever
 /// the order of their arrival, so results are the same bits in every run. Operands for a chunk that is also sent in the
 /// same round wait until all sends of the round are done.
 template <message_transport Transport>
 class message_run {
 public:
-    static constexpr std::size_t segment_bytes = std::size_t{1} << 18;
+    static constexpr std::size_t shortest_segment = std::size_t{1} << 18;
+    static constexpr std::size_t longest_segment = std::size_t{1} << 22;
     static constexpr int slots = 4;
+
+    /// Bytes of a segment of a message of `bytes`, in whole elements of `unit` bytes.
+    static constexpr std::size_t segment_length(std::size_t bytes, std::size_t unit) noexcept {
+        const std::size_t eighth = (bytes / 8 + 4095) / 4096 * 4096;
+        const std::size_t wanted = eighth < shortest_segment  ? shortest_segment
+                                   : eighth < longest_segment ? eighth
+                                                              : longest_segment;
+        return wanted > unit ? wanted / unit * unit : unit;
+    }
 
     message_run(Transport& wire, const call_site& where) noexcept : wire_{wire}, where_{where} {}
 
@@ -93,7 +105,8 @@ public:
             }
             if (needs_room_for_all(program, rank, round) && sum > most) most = sum;
         }
-        const std::size_t slot = longest < segment_length(unit) ? longest : segment_length(unit);
+        const std::size_t segment = segment_length(longest, unit);
+        const std::size_t slot = longest < segment ? longest : segment;
         return most > slots * slot ? most : slots * slot;
     }
 
@@ -102,7 +115,6 @@ public:
     /// `arrival_bytes`.
     template <program Program, class Place, class Combine>
     void run(const Program& program, Place place, std::size_t unit, std::byte* arrivals, Combine combine) {
-        const std::size_t segment = segment_length(unit);
         const int rank = wire_.rank();
         for (int round = 0; round < program.rounds(); ++round) {
             const int width = program.width(rank, round);
@@ -127,6 +139,7 @@ public:
                 const transfer t = program.at(rank, round, i);
                 if (t.what == action::send) continue;
                 const auto [data, bytes] = place(t);
+                const std::size_t segment = segment_length(bytes, unit);
                 for (std::size_t at = 0; at < bytes; at += segment) {
                     const std::size_t here = bytes - at < segment ? bytes - at : segment;
                     if (t.what == action::receive) {
@@ -143,6 +156,7 @@ public:
                 const transfer t = program.at(rank, round, i);
                 if (t.what != action::send) continue;
                 const auto [data, bytes] = place(t);
+                const std::size_t segment = segment_length(bytes, unit);
                 for (std::size_t at = 0; at < bytes; at += segment)
                     sends.push(t.peer, wire_.send(t.peer, data + at, bytes - at < segment ? bytes - at : segment, tag));
             }
@@ -167,10 +181,6 @@ private:
         int peer;
         std::byte* arrived;
     };
-
-    static constexpr std::size_t segment_length(std::size_t unit) noexcept {
-        return segment_bytes > unit ? segment_bytes / unit * unit : unit;
-    }
 
     /// Whether the operands of a round cannot share slots: one of them is for a chunk that the round also sends, or plain
     /// receives stand between them, beside which they must be posted in order.
