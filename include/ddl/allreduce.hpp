@@ -111,7 +111,9 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
         static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
     } else if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport>()) {
         constexpr fusion_limits limits = fusion_limits_of<transport>;
-        const auto is_long = [](const auto& each) { return size_of(each) * sizeof(element_type) >= limits.alone; };
+        const auto is_long = [least = limits.alone](const auto& each) {
+            return size_of(each) * sizeof(element_type) >= least;
+        };
         std::size_t short_ones = 0;  // elements
         std::uint32_t sizes = 0;     // a hash, for ranks to compare
         bool any_long = false;

@@ -116,15 +116,15 @@ inline error mismatch(const call& ours, int rank, const call& theirs, int peer) 
         return make(
             "rank %d brings elements of type %s (%u bytes), this rank %s (%u bytes); pass equal types on every rank",
             peer, theirs.element_name, theirs.element_bytes, ours.element_name, ours.element_bytes);
+    if (ours.root != theirs.root && ours.what == collective::allreduce_n)
+        return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank",
+                    peer);
     if (ours.count != theirs.count)
         return make("rank %d brings %llu elements, this rank %llu; pass equal counts on every rank", peer,
                     static_cast<unsigned long long>(theirs.count), static_cast<unsigned long long>(ours.count));
     if (ours.op != theirs.op)
         return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.op_name,
                     ours.op_name);
-    if (ours.root != theirs.root && ours.what == collective::allreduce_n)
-        return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank",
-                    peer);
     if (ours.root != theirs.root)
         return make("rank %d names root %d, this rank %d; pass equal roots on every rank", peer, theirs.root,
                     ours.root);

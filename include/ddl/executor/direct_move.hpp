@@ -26,6 +26,14 @@ struct published_blocks {
     }
 };
 
+// clang 14 and 16 do not deduce the arguments of an aggregate by themselves
+template <class Element, class First, class Length>
+published_blocks(const Element*, std::size_t, int, First, Length, std::size_t)
+    -> published_blocks<Element, First, Length>;
+template <class Element, class First, class Length>
+published_blocks(const Element*, std::size_t, int, First, Length, std::size_t, int)
+    -> published_blocks<Element, First, Length>;
+
 /// Hands the blocks out: in the notices if they are short, straight from where they lie if all ranks can map them, else
 /// staged in segments. The schedule `direct` over memory, for collectives without a second half.
 ///

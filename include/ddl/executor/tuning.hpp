@@ -2,11 +2,13 @@
 #pragma once
 
 #include <ddl/executor/call.hpp>
+#include <ddl/schedule/cost.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/hierarchical.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 #include <ddl/schedule/recursive_halving.hpp>
 #include <ddl/schedule/ring.hpp>
+#include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 #include <ddl/schedule/tree.hpp>
 
@@ -24,9 +26,24 @@ struct default_schedule {
     using type = direct;
 };
 
+/// The link under a transport of messages. Specialise it for a machine, in every program of a job alike:
+/// `template <> inline constexpr ddl::link_cost ddl::link_of<ddl::mpi>{.message = 1e-6, .byte = 4e-11, .combined = 4e-11};`
+template <class Transport>
+inline constexpr link_cost link_of = links::hundred_gigabit;
+
+/// `Quick` up to the length at which `Broad` becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
+template <class Quick, class Broad, class Transport>
+using quick_then_broad =
+    selected<at_most<crossover(allreduce_program<Quick>(8), allreduce_program<Broad>(8), link_of<Transport>), Quick>,
+             otherwise<Broad>>;
+template <class Transport>
+using tree_then_halving = selected<
+    at_most<crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>), tree>,
+    otherwise<recursive_halving>>;
+
 template <message_transport Transport>
 struct default_schedule<collective::allreduce, true, Transport> {
-    using type = selected<at_most<32768, recursive_doubling>, otherwise<recursive_halving>>;
+    using type = quick_then_broad<recursive_doubling, recursive_halving, Transport>;
 };
 template <message_transport Transport>
 struct default_schedule<collective::allreduce, false, Transport> {
@@ -38,7 +55,7 @@ struct default_schedule<collective::reduce_scatter, true, Transport> {
 };
 template <message_transport Transport>
 struct default_schedule<collective::reduce, true, Transport> {
-    using type = selected<at_most<32768, tree>, otherwise<recursive_halving>>;
+    using type = tree_then_halving<Transport>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_gather, Commutes, Transport> {
@@ -46,7 +63,7 @@ struct default_schedule<collective::all_gather, Commutes, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {
-    using type = selected<at_most<32768, tree>, otherwise<recursive_halving>>;
+    using type = tree_then_halving<Transport>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::gather, Commutes, Transport> {

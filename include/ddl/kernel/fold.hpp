@@ -40,9 +40,11 @@ constexpr void map_blocks(To* to, std::size_t count, const Value& value, const F
     map<Target>(to + whole, count - whole, value, from + whole...);
 }
 
-/// Converts `count` elements to the type that they are accumulated in. The ranges do not overlap.
+/// Converts `count` elements to the type that they are accumulated in. The ranges do not overlap, unless they are the same.
 template <class From, class To>
 constexpr void convert(const From* from, To* to, std::size_t count) {
+    if constexpr (std::is_same_v<From, To>)
+        if (!std::is_constant_evaluated()) return copy(from, to, count);
     using narrow = std::conditional_t<packs<From, To>, From, packed_as<To, From>>;
     map_blocks<narrow, false>(
         to, count, [](const auto& value) { return static_cast<To>(value); }, from);
@@ -52,6 +54,8 @@ constexpr void convert(const From* from, To* to, std::size_t count) {
 /// itself or does not overlap it.
 template <class Element, class Accumulator, class Op>
 constexpr void finish(const Accumulator* accumulated, Element* out, std::size_t count, const Op& op, int ranks) {
+    if constexpr (std::is_same_v<Element, Accumulator> && !finishes<Op, Element>)
+        if (!std::is_constant_evaluated()) return copy(accumulated, out, count);
     const auto last_step = [&op, ranks](const Accumulator& value) { return ddl::finish(op, value, ranks); };
     constexpr bool fuses = contracts<Op, Accumulator>;
     if constexpr (std::is_same_v<Element, Accumulator>)
