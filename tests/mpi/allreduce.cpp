@@ -99,6 +99,7 @@ constexpr way<T> every_transport[] = {
     as<T, ddl::tuned, ddl::bit_xor, std::uint8_t>("tuned bit_xor of uint8"),
     as<T, ddl::direct, ddl::sum, float>("direct sum of float"),
     as<T, ddl::ring, ddl::sum, float>("ring sum of float"),
+    as<T, ddl::multi_ring<2>, ddl::sum, std::uint32_t>("multi_ring<2> sum of uint32"),
     as<T, ddl::recursive_doubling, ddl::sum, float>("recursive_doubling sum of float"),
     as<T, ddl::recursive_halving, ddl::sum, std::uint32_t>("recursive_halving sum of uint32"),
     as<T, ddl::tree, ddl::product, std::uint64_t>("tree product of uint64"),

@@ -62,6 +62,7 @@ BOOST_DATA_TEST_CASE(allreduce_by_every_schedule, data::make({1, 2, 3, 4, 5, 8})
         };
         by(ddl::direct{});
         by(ddl::ring{});
+        by(ddl::multi_ring<2>{});
         by(ddl::recursive_doubling{});
         by(ddl::recursive_halving{});
         by(ddl::tree{});
@@ -78,6 +79,8 @@ BOOST_AUTO_TEST_CASE(allreduce_by_every_kind_of_op) {
                 allreduce_both_ways<ddl::tuned, std::int8_t>(node, kind, count, 5, ddl::bit_xor{});
                 allreduce_both_ways<ddl::tuned, ddl::half>(node, kind, count, 1, ddl::average{});
                 allreduce_both_ways<ddl::recursive_doubling, ddl::half>(node, kind, count, 1, ddl::average{});
+                allreduce_both_ways<ddl::tuned, ddl::bfloat16>(node, kind, count, 1, ddl::average{});
+                allreduce_both_ways<ddl::tuned, ddl::float8_e5m2>(node, kind, count, 1, ddl::average{});
                 allreduce_both_ways<ddl::tuned, line>(node, kind, count, 1, compose{});
                 allreduce_both_ways<ddl::recursive_doubling, line>(node, kind, count, 1, compose{});
             }

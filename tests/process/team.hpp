@@ -116,8 +116,10 @@ void expect_fold(const char* what, std::span<const Element> got, int size, Op op
         }
         exact = static_cast<wide>(ddl::finish(op, exact, size));
         if constexpr (rounds) {
-            const long double ulp =
-                sizeof(Element) == 2 ? 1.0L / 1024 : static_cast<long double>(std::numeric_limits<float>::epsilon());
+            const long double ulp = std::is_same_v<Element, ddl::half>          ? 1.0L / 1024
+                                    : std::is_same_v<Element, ddl::bfloat16>    ? 1.0L / 128
+                                    : std::is_same_v<Element, ddl::float8_e5m2> ? 1.0L / 4
+                                                                                : std::numeric_limits<float>::epsilon();
             if (!(std::abs(static_cast<wide>(got[i]) - exact) <= ulp * size * magnitude)) fail_at(what, got.size(), i);
         } else {
             if (!(static_cast<wide>(got[i]) == exact)) fail_at(what, got.size(), i);
