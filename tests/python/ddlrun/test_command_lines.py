@@ -133,7 +133,7 @@ def test_uneven_rank_files_are_one_dimension(dry_run, tmp_path):
 
 def test_spectrum_mpi_gets_its_own_words(dry_run, command):
     command("mpirun", SPECTRUM)
-    words = dry_run("-H h1,h2 -accelerators 4 --tcp python x")
+    words = dry_run("--launcher spectrum -H h1,h2 -accelerators 4 --tcp python x")
     assert {"-disable_gdr", "-gpu", "-tcp"} <= set(words)
     assert "btl_tcp_links" not in words
 
