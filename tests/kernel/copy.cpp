@@ -86,10 +86,11 @@ BOOST_AUTO_TEST_CASE(a_target_just_above_the_source_modulo_a_page_is_copied_like
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 % 253);
     const auto base = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 4096; };
     const std::size_t level = (base(from.data()) + 4096 - base(to.data())) % 4096;
-    for (const std::size_t ahead : {0, 1, 63, 64, 65, 255, 256, 1000, 2047, 2048, 2049, 4032, 4095})
-        for (const std::size_t length : {4095, 4096, 4097, 4351, 4352, 12000}) {
+    for (const int ahead : {0, 1, 63, 64, 65, 255, 256, 1000, 2047, 2048, 2049, 4032, 4095})
+        for (const int bytes : {4095, 4096, 4097, 4351, 4352, 12000}) {
             std::fill(to.begin(), to.end(), std::byte{255});
-            std::byte* const target = to.data() + level + ahead;
+            const auto length = static_cast<std::size_t>(bytes);
+            std::byte* const target = to.data() + level + static_cast<std::size_t>(ahead);
             copy(static_cast<const std::byte*>(from.data()), target, length);
             const std::size_t first = level + ahead;
             std::size_t wrong = 0;
