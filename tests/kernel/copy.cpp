@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(a_target_just_above_the_source_modulo_a_page_is_copied_like
             const auto length = static_cast<std::size_t>(bytes);
             std::byte* const target = to.data() + level + static_cast<std::size_t>(ahead);
             copy(static_cast<const std::byte*>(from.data()), target, length);
-            const std::size_t first = level + ahead;
+            const std::size_t first = level + static_cast<std::size_t>(ahead);
             std::size_t wrong = 0;
             for (std::size_t i = 0; i < to.size(); ++i)
                 wrong += to[i] != (first <= i && i < first + length ? from[i - first] : std::byte{255});
