@@ -66,8 +66,7 @@ private:
 /// Runs any program over a transport of messages.
 ///
 /// Messages are cut into segments, so that one is combined while the next arrives: an eighth of the message, but long enough
-/// to be worth a message of its own, and short enough for the slots of the longest. (Over a network, whatever is under way
-/// must last longer than the question for more, which queues behind the data.) All sends and plain receives of a round
+/// to be worth a message of its own, and short enough for the slots of the longest. All sends and plain receives of a round
 /// are posted at once; arrivals to combine pass through a few slots, and are combined in the order of the program whatever
 /// the order of their arrival, so results are the same bits in every run. Operands for a chunk that is also sent in the
 /// same round wait until all sends of the round are done.
