@@ -13,9 +13,21 @@ HYDRA = "#!/bin/sh\necho 'HYDRA build details:'\n"
 
 
 @pytest.fixture
-def dry_run(ddlrun, command):
-    """The words of the command that ddlrun would run, beside an Open MPI."""
+def built_with(tmp_path, environment):
+    """Makes ddlrun find a library that was built with the MPI of this shared object."""
+    def write(soname):
+        folder = tmp_path / "lib"
+        folder.mkdir(exist_ok=True)
+        (folder / "libddl_pack.so").write_text(soname)
+        environment["DDL_LIBRARY_PATH"] = str(folder)
+    return write
+
+
+@pytest.fixture
+def dry_run(ddlrun, command, built_with):
+    """The words of the command that ddlrun would run, beside an Open MPI that the library was built with."""
     command("mpirun", OPEN_MPI)
+    built_with("libmpi.so.40")
 
     def run(line, **more):
         done = ddlrun("--dry_run", *shlex.split(line), **more)
@@ -147,6 +159,14 @@ def test_hydra(dry_run, command, tmp_path):
     assert pathlib.Path(values(words, "-f")[0]).read_text() == "b:1\na:2\nb:1\n"
     assert "-prepend-rank" in words and "--rankfile" not in words
     assert "OMPI_COMM_WORLD_RANK=$PMI_RANK" in " ".join(words)
+
+
+@pytest.mark.parametrize("soname, name, says", [("libmpich.so.12", "mpiexec.hydra", HYDRA), ("libmpi_ibm.so.3", "mpirun", SPECTRUM),
+                                                ("libmpi.so.40", "mpirun", OPEN_MPI)])
+def test_the_launcher_is_of_the_mpi_that_the_library_was_built_with(dry_run, command, built_with, soname, name, says):
+    built_with(soname)
+    path = command(name, says)
+    assert dry_run("-H h1,h2 -accelerators 1 python x")[0] == str(path)
 
 
 def test_slurm(dry_run, command):
