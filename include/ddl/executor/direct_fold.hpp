@@ -19,7 +19,7 @@ public:
     /// Runs the fold; the way that it took.
     protocol operator()() {
         const std::size_t bytes = count_ * sizeof(Element);
-        const protocol way = bytes <= notice::room && alignof(Element) <= 16 ? in_notice() : by_size(bytes);
+        const protocol way = notice::carries<Element>(bytes) ? in_notice() : by_size(bytes);
         here_.end();
         return way;
     }
@@ -38,40 +38,30 @@ private:
         const std::size_t each = here_.segment(sizeof(Element), size_);
         if (each == 0) return through_stand_ins(bytes);
         const bool is_short = bytes <= limits.one_shot && bytes <= here_.ranks().staging_bytes();
-        const places ours = bytes >= limits.mapped ? buffers(bytes) : places{};
         const auto stage = [&] {
             if (is_short) kernel::copy(in_, here_.template staged<Element>(rank_, 0, 0, 0), count_);
             else stage_segment(0, each);
         };
-        const bool ours_maps = ours.in != 0 && (!takes_(rank_) || ours.out != 0);
-        if (!ours_maps) stage();
-        here_.announce(ours_maps ? ours : places{});
-        int maps = 0;
-        for (int peer = 0; peer < size_; ++peer) maps += here_.announced(peer).in != 0;
-        if (maps == size_) {
-            fold_mapped([this](int peer) { return here_.announced(peer); });
-            return protocol::mapped;
-        }
-        if (maps != 0) {  // those who hoped for the others' buffers stage theirs too
-            if (ours_maps) stage();
-            here_.step();
-        }
+        if (here_.announce_or_stage(bytes >= limits.mapped ? buffers(bytes) : places{}, size_, stage))
+            return fold_mapped();
         if (!is_short) return in_segments(each);
         fold_all(
             [this](int peer) { return static_cast<const Element*>(here_.template staged<Element>(peer, 0, 0, 0)); });
         return protocol::one_shot;
     }
 
+    /// Where this rank's buffers lie for all ranks; nowhere, unless peers can map both.
     places buffers(std::size_t bytes) const {
         places ours;
         ours.in = here_.ranks().address_of(in_, bytes);
-        if (takes_(rank_)) ours.out = in_ == out_ ? ours.in : here_.ranks().address_of(out_, bytes);
-        return ours;
+        if (!takes_(rank_)) return ours;
+        ours.out = in_ == out_ ? ours.in : here_.ranks().address_of(out_, bytes);
+        return ours.out != 0 ? ours : places{};
     }
 
     /// Results that outgrow the caches together are stored past them, where the line that they overwrite was not read.
-    kernel::stores how(std::size_t buffers_of_each) const noexcept {
-        const std::size_t all = count_ * sizeof(Element) * buffers_of_each * static_cast<std::size_t>(size_);
+    kernel::stores how() const noexcept {
+        const std::size_t all = 2 * count_ * sizeof(Element) * static_cast<std::size_t>(size_);  // operands and results
         return in_ != out_ && all > here_.ranks().cache_bytes() ? kernel::stores::streamed : kernel::stores::cached;
     }
 
@@ -82,20 +72,22 @@ private:
         kernel::fold([&](int peer) { return peer == rank_ ? in_ : staged(peer); }, size_, out_, count_, op_, size_);
     }
 
-    /// `of(peer)`: where the buffers of `peer` lie.
-    template <class Of>
-    void fold_mapped(Of of) {
+    /// Folds the own block, straight from and into the buffers that ranks have announced.
+    protocol fold_mapped() {
         const partition blocks{count_, size_};
         const std::size_t first = blocks.first(rank_);
         const std::size_t length = blocks.length(rank_);
         const auto from = [&](int peer) {
-            return here_.template mapped<const Element>(peer, of(peer).in, count_) + first;
+            return here_.template mapped<const Element>(peer, here_.announced(peer).in, count_) + first;
         };
-        const auto into = [&](int peer) { return here_.template mapped<Element>(peer, of(peer).out, count_) + first; };
+        const auto into = [&](int peer) {
+            return here_.template mapped<Element>(peer, here_.announced(peer).out, count_) + first;
+        };
         here_.share([&] {
             kernel::fold<Element>(
-                from, size_, [&](int target) { return into(nth_taker(target)); }, takers(), length, op_, size_, how(2));
+                from, size_, [&](int target) { return into(nth_taker(target)); }, takers(), length, op_, size_, how());
         });
+        return protocol::mapped;
     }
 
     int takers() const {
@@ -115,15 +107,9 @@ private:
         kernel::copy(in_, stand_in, count_);
         auto& ranks = here_.ranks();
         here_.announce(places{ranks.address_of(stand_in, bytes), ranks.address_of(stand_in + count_, bytes)});
-        fold_mapped([this](int peer) { return here_.announced(peer); });
+        fold_mapped();
         if (takes_(rank_)) kernel::copy(stand_in + count_, out_, count_);
         return protocol::mapped;
-    }
-
-    /// Elements of `block` in the segment from `begin` on.
-    static std::size_t length_in(const partition& blocks, int block, std::size_t begin, std::size_t each) noexcept {
-        const std::size_t length = blocks.length(block);
-        return length <= begin ? 0 : length - begin < each ? length - begin : each;
     }
 
     /// Stages what the others fold. The own block stays where it is: its place is for its result.
@@ -134,7 +120,7 @@ private:
             if (block != rank_)
                 kernel::copy(in_ + blocks.first(block) + begin,
                              here_.template staged<Element>(rank_, turn, block, each),
-                             length_in(blocks, block, begin, each));
+                             segment_length(blocks.length(block), begin, each));
     }
 
     /// Requires segment 0 to be staged and published. Segments are staged while the one before is folded: one step each.
@@ -155,16 +141,17 @@ private:
                 return peer == rank_ ? out_ + own + begin : place(peer);
             };
             if (begin + each < blocks.longest()) stage_segment(turn + 1, each);
-            kernel::fold<Element>(from, size_, to, takers(), length_in(blocks, rank_, begin, each), op_, size_);
+            kernel::fold<Element>(from, size_, to, takers(), segment_length(blocks.length(rank_), begin, each), op_,
+                                  size_);
             here_.step();
             if (!takes) continue;
             for (int block = 0; block < size_; ++block)
                 if (block != rank_)
                     kernel::copy<Element>(here_.template staged<Element>(rank_, turn, block, each),
-                                          out_ + blocks.first(block) + begin, length_in(blocks, block, begin, each),
-                                          how(2));
+                                          out_ + blocks.first(block) + begin,
+                                          segment_length(blocks.length(block), begin, each), how());
         }
-        kernel::settle(how(2));
+        kernel::settle(how());
         return protocol::staged;
     }
 

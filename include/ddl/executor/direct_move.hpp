@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/executor/memory.hpp>
+#include <ddl/executor/partition.hpp>
 #include <ddl/kernel/fold.hpp>
 
 namespace ddl {
@@ -34,91 +35,85 @@ template <class Element, class First, class Length>
 published_blocks(const Element*, std::size_t, int, First, Length, std::size_t, int)
     -> published_blocks<Element, First, Length>;
 
-/// Hands the blocks out: in the notices if they are short, straight from where they lie if all ranks can map them, else
-/// staged in segments. The schedule `direct` over memory, for collectives without a second half.
-///
-/// `consume(begin, count, fetch)` may read up to `count` elements from element `begin` on of each block:
-/// `fetch(peer, part)`. Cost: 1 step for short blocks, 2 for mapped ones, else 1 a segment.
-template <memory_transport Transport, class Element, class First, class Length, class Consume>
-protocol direct_stream(memory_call<Transport>& here, published_blocks<Element, First, Length> blocks, Consume consume) {
-    using places = typename memory_call<Transport>::places;
+/// Hands out blocks that are so short that the notices carry all of a rank's, each in a place of `longest` elements.
+template <memory_transport Transport, class Blocks, class Consume>
+protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, Consume consume) {
+    using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
+    const auto place = [&](int part) { return static_cast<std::size_t>(part) * blocks.longest; };
+    alignas(notice::alignment) std::byte line[notice::room] = {};
+    for (int part = 0; part < blocks.parts; ++part)
+        if (const std::size_t length = blocks.length(here.rank(), part); length != 0)
+            std::memcpy(line + place(part) * sizeof(element), blocks.in + blocks.first(here.rank(), part),
+                        length * sizeof(element));
+    here.announce(line, sizeof line);
+    consume(std::size_t{0}, blocks.longest,
+            [&](int peer, int part) { return reinterpret_cast<const element*>(here.carried(peer)) + place(part); });
+    return protocol::in_notice;
+}
+
+/// Hands out blocks that are longer: straight from where they lie if all ranks can map them, else staged in segments.
+template <memory_transport Transport, class Blocks, class Consume>
+protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size_t bytes, Consume consume) {
+    using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const int rank = here.rank();
     const bool publishes = blocks.any_of(rank);
-    const auto each_part = [&](auto use) {
-        for (int part = 0; part < blocks.parts; ++part) use(part, blocks.length(rank, part));
-    };
-
-    const std::size_t all_bytes = blocks.longest * static_cast<std::size_t>(blocks.parts) * sizeof(Element);
-    if (alignof(Element) <= 16 && all_bytes <= notice::room) {
-        alignas(16) std::byte line[notice::room] = {};
-        each_part([&](int part, std::size_t length) {
-            if (length != 0)
-                std::memcpy(line + static_cast<std::size_t>(part) * blocks.longest * sizeof(Element),
-                            blocks.in + blocks.first(rank, part), length * sizeof(Element));
-        });
-        here.announce(line, sizeof line);
-        consume(std::size_t{0}, blocks.longest, [&](int peer, int part) {
-            return reinterpret_cast<const Element*>(here.carried(peer)) +
-                   static_cast<std::size_t>(part) * blocks.longest;
-        });
-        here.end();
-        return protocol::in_notice;
-    }
-
-    const std::size_t each = here.segment(sizeof(Element), blocks.parts);
+    const std::size_t each = here.segment(sizeof(element), blocks.parts);
     if (each == 0 && publishes) {
         // elements too large for staging: memory that all can map stands in for the caller's
-        auto* const stand_in = reinterpret_cast<Element*>(here.memory_for_all(blocks.count * sizeof(Element)));
+        auto* const stand_in = reinterpret_cast<element*>(here.memory_for_all(blocks.count * sizeof(element)));
         kernel::copy(blocks.in, stand_in, blocks.count);
         blocks.in = stand_in;
     }
     const auto stage = [&](std::size_t turn) {
         const std::size_t begin = turn * each;
-        each_part([&](int part, std::size_t length) {
-            if (length <= begin || part == blocks.kept) return;
-            kernel::copy(blocks.in + blocks.first(rank, part) + begin,
-                         here.template staged<Element>(rank, turn, part, each),
-                         length - begin < each ? length - begin : each);
-        });
+        for (int part = 0; part < blocks.parts; ++part)
+            if (part != blocks.kept)
+                if (const auto length = segment_length(blocks.length(rank, part), begin, each); length != 0)
+                    kernel::copy(blocks.in + blocks.first(rank, part) + begin,
+                                 here.template staged<element>(rank, turn, part, each), length);
     };
-    places ours;
-    const bool is_long = each == 0 || all_bytes >= limits_of<Transport>.mapped_move;
-    if (publishes && is_long) ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(Element));
-    if (ours.in == 0) stage(0);
-    here.announce(ours);
-    int maps = 0;
+    typename memory_call<Transport>::places ours;
+    if (publishes && (each == 0 || bytes >= limits_of<Transport>.mapped_move))
+        ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
     int publishing = 0;
-    for (int peer = 0; peer < here.size(); ++peer) {
-        publishing += blocks.any_of(peer);
-        maps += here.announced(peer).in != 0;
-    }
-    if (maps == publishing) {
+    for (int peer = 0; peer < here.size(); ++peer) publishing += blocks.any_of(peer);
+
+    if (here.announce_or_stage(ours, publishing, [&] { stage(0); })) {
         here.share([&] {
             consume(std::size_t{0}, blocks.longest, [&](int peer, int part) {
                 const std::size_t first = blocks.first(peer, part);
-                return here.template mapped<const Element>(peer, here.announced(peer).in,
+                return here.template mapped<const element>(peer, here.announced(peer).in,
                                                            first + blocks.length(peer, part)) +
                        first;
             });
         });
-        here.end();
         return protocol::mapped;
-    }
-    if (maps != 0) {  // those who hoped for the others' buffers stage theirs too
-        if (ours.in != 0) stage(0);
-        here.step();
     }
     for (std::size_t turn = 0; turn * each < blocks.longest; ++turn) {
         const bool goes_on = (turn + 1) * each < blocks.longest;
         if (goes_on) stage(turn + 1);
         consume(turn * each, each, [&](int peer, int part) {
             if (peer == rank) return blocks.in + blocks.first(rank, part) + turn * each;
-            return static_cast<const Element*>(here.template staged<Element>(peer, turn, part, each));
+            return static_cast<const element*>(here.template staged<element>(peer, turn, part, each));
         });
         if (goes_on) here.step();
     }
-    here.end();
     return protocol::staged;
+}
+
+/// Hands the blocks out, in the notices if they are short. The schedule `direct` over memory, for collectives without a
+/// second half.
+///
+/// `consume(begin, count, fetch)` may read up to `count` elements from element `begin` on of each block:
+/// `fetch(peer, part)`. Cost: 1 step for short blocks, 2 for mapped ones, else 1 a segment.
+template <memory_transport Transport, class Element, class First, class Length, class Consume>
+protocol direct_stream(memory_call<Transport>& here, const published_blocks<Element, First, Length>& blocks,
+                       Consume consume) {
+    const std::size_t bytes = blocks.longest * static_cast<std::size_t>(blocks.parts) * sizeof(Element);
+    const protocol way = notice::carries<Element>(bytes) ? stream_in_notices(here, blocks, consume)
+                                                         : stream_by_memory(here, blocks, bytes, consume);
+    here.end();
+    return way;
 }
 
 /// Every rank takes copies: `wants(copy)` calls `copy(peer, part, to)` for each block that this rank wants.
@@ -126,9 +121,8 @@ template <memory_transport Transport, class Element, class First, class Length, 
 protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks, Wants wants) {
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {
         wants([&](int peer, int part, Element* to) {
-            const std::size_t length = blocks.length(peer, part);
-            if (begin >= length) return;
-            kernel::copy(fetch(peer, part), to + begin, length - begin < most ? length - begin : most);
+            if (const auto length = segment_length(blocks.length(peer, part), begin, most); length != 0)
+                kernel::copy(fetch(peer, part), to + begin, length);
         });
     });
 }
@@ -140,10 +134,9 @@ protocol direct_fold_blocks(memory_call<Transport>&& here, published_blocks<Elem
                             Element* out, const Op& op) {
     const int rank = here.rank();
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {
-        const std::size_t length = blocks.length(rank, rank);
-        if (begin >= length) return;
-        kernel::fold([&](int peer) { return fetch(peer, rank); }, here.size(), out + begin,
-                     length - begin < most ? length - begin : most, op, here.size());
+        if (const auto length = segment_length(blocks.length(rank, rank), begin, most); length != 0)
+            kernel::fold([&](int peer) { return fetch(peer, rank); }, here.size(), out + begin, length, op,
+                         here.size());
     });
 }
 

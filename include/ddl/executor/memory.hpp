@@ -84,6 +84,22 @@ public:
         return buffers;
     }
 
+    /// Announces the buffers if peers can map them, else what `stage` stages. True if those of all ranks that publish
+    /// something, `publishing` of them, can be mapped. If not, all have staged when it returns.
+    template <class Stage>
+    bool announce_or_stage(const places& buffers, int publishing, Stage stage) {
+        if (buffers.in == 0) stage();
+        announce(buffers);
+        int maps = 0;
+        for (int peer = 0; peer < size(); ++peer) maps += announced(peer).in != 0;
+        if (maps == publishing) return true;
+        if (maps != 0) {  // those who hoped for the others' buffers stage theirs too
+            if (buffers.in != 0) stage();
+            step();
+        }
+        return false;
+    }
+
     /// Publishes what this rank has written, and waits until all ranks have come as far.
     void step() {
         const std::uint64_t reached = ranks_.advance();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/executor/memory.hpp>
+#include <ddl/executor/partition.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/schedule/program.hpp>
 
@@ -43,10 +44,7 @@ void walk(Transport& ranks, const call& what, bool compares, const Program& prog
     };
 
     for (std::size_t begin = 0; begin < longest; begin += room) {
-        const auto here = [&](int chunk) {
-            const std::size_t whole = length(chunk);
-            return whole <= begin ? 0 : whole - begin < room ? whole - begin : room;
-        };
+        const auto here = [&](int chunk) { return segment_length(length(chunk), begin, room); };
         for (int chunk = 0; chunk < chunks; ++chunk)
             if (const Element* const value = holds(chunk); value != nullptr)
                 kernel::convert(value + begin, work(rank, chunk), here(chunk));

@@ -5,6 +5,11 @@
 
 namespace ddl {
 
+/// Elements of a segment: up to `most` of a block of `length`, from element `begin` on.
+constexpr std::size_t segment_length(std::size_t length, std::size_t begin, std::size_t most) noexcept {
+    return length <= begin ? 0 : length - begin < most ? length - begin : most;
+}
+
 /// `count` elements in `parts` neighbouring blocks whose lengths differ by one at most, longer ones first.
 ///
 /// Block `r` is what rank `r` gives to an all-gather or gets from a reduce-scatter, a scatter or an all-to-all.

@@ -12,11 +12,18 @@ namespace ddl {
 /// What a rank says when it enters a call: one cache line, so that it arrives whole.
 struct alignas(64) notice {
     static constexpr std::size_t room = 48;
+    static constexpr std::size_t alignment = 16;  // of what is carried
 
-    std::atomic<std::uint64_t>
-        call;                   // its number. Written last: it publishes the line, and the rank's slot and staging
-    std::uint64_t fingerprint;  // of what is called, for the others to compare
-    std::byte carried[room];    // a short vector, or where the rank's buffers are
+    /// Its number. Written last: it publishes the line, and the rank's slot and staging.
+    std::atomic<std::uint64_t> call;
+    std::uint64_t fingerprint;                   // of what is called, for the others to compare
+    alignas(alignment) std::byte carried[room];  // a short vector, or where the rank's buffers are
+
+    /// Whether `bytes` of `Element` fit.
+    template <class Element>
+    static constexpr bool carries(std::size_t bytes) noexcept {
+        return bytes <= room && alignof(Element) <= alignment;
+    }
 };
 static_assert(sizeof(notice) == 64);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "ddl: flags in shared memory must be lock-free");
