@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds and runs the project in consumer/, which takes ddl in the way WAY says. Starts from nothing each time.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    list(JOIN ARGV " " command)
-    message(FATAL_ERROR "${WAY}: '${command}' ended with ${result}:\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../cmake/run.cmake")
 
 file(REMOVE_RECURSE "${BUILD}")
 set(settings -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DMPI_CXX_COMPILER=${MPI_COMPILER}")

@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The libraries as `cmake --install` leaves them: clients in C and C++ are compiled against them with plain compilers, and the
 # project in examples/own_face makes a library of types of its own. Starts from nothing each time.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    list(JOIN ARGV " " command)
-    message(FATAL_ERROR "'${command}' ended with ${result}:\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../cmake/run.cmake")
 function(expect_output words)
   if(NOT output STREQUAL "${words}")
     message(FATAL_ERROR "this was printed:\n${output}\ninstead of:\n${words}")

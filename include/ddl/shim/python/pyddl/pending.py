@@ -6,18 +6,25 @@ import ctypes
 from .library import functions
 
 
-class Request:
-    """A collective under way. Its arrays belong to it until it is done."""
+class _Pending:
+    """The handle of a call on arrays that the call keeps alive."""
 
-    def __init__(self, communicator, call, arguments, arrays):
-        self._arrays = arrays  # kept alive
+    def __init__(self, function, communicator, arguments, arrays):
+        self._arrays = arrays
         self._communicator = communicator
         self._handle = None
         handle = ctypes.c_void_p()
-        status = getattr(functions, "start_" + call)(communicator._handle, *arguments, ctypes.byref(handle))
+        status = getattr(functions, function)(communicator._handle, *arguments, ctypes.byref(handle))
         if status != 0:
             raise functions.failure(status)
-        self._handle = handle.value
+        self._handle = handle  # converted once
+
+
+class Request(_Pending):
+    """A collective under way. Its arrays belong to it until it is done."""
+
+    def __init__(self, communicator, call, arguments, arrays):
+        super().__init__("start_" + call, communicator, arguments, arrays)
 
     def wait(self) -> None:
         """Blocks until the collective is done; throws what it threw."""
@@ -51,18 +58,11 @@ class Request:
             functions.free_request(self._handle)
 
 
-class Plan:
+class Plan(_Pending):
     """A collective that is set up once: `plan()` carries it out, again and again, with the least overhead."""
 
     def __init__(self, communicator, call, arguments, arrays):
-        self._arrays = arrays  # kept alive
-        self._communicator = communicator
-        self._handle = None
-        handle = ctypes.c_void_p()
-        status = getattr(functions, "plan_" + call)(communicator._handle, *arguments, ctypes.byref(handle))
-        if status != 0:
-            raise functions.failure(status)
-        self._handle = ctypes.c_void_p(handle.value)  # converted once
+        super().__init__("plan_" + call, communicator, arguments, arrays)
 
     def __call__(self, _run=functions.run_plan) -> int:
         status = _run(self._handle)
