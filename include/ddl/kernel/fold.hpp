@@ -78,13 +78,21 @@ union tile_storage {
     tile_storage() noexcept : nothing{} {}
 };
 
+/// Elements between the beginning of a cache line and `place`.
+template <class Element>
+std::size_t past_line(const Element* place) noexcept {
+    if constexpr (64 % sizeof(Element) != 0) return 0;
+    else return reinterpret_cast<std::uintptr_t>(place) % 64 / sizeof(Element);
+}
+
 /// Folds `count` elements of each of `operands` sources, from the first source to the last, into `results` targets, one or
 /// more.
 ///
 /// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile. Accumulates in `accumulator_t<Op, Element>`,
 /// finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
 /// writes each target once: what is between stays in tiles that the first-level cache holds. From there it is copied, which
-/// is faster than storing to targets one by one: a processor that copies need not load the lines that it overwrites.
+/// is faster than storing to targets one by one: a processor that copies need not load the lines that it overwrites, if it
+/// overwrites the whole of each. So tiles end where lines of the first target do.
 template <class Element, class From, class To, class Op>
 void fold(From from, int operands, To to, int results, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
@@ -101,8 +109,8 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     tile_storage<Element, length> folded;
     accumulator* const sum = kept.values;
     Element* const result = folded.values;
-    for (std::size_t at = 0; at < count; at += length) {
-        const std::size_t here = count - at < length ? count - at : length;
+    std::size_t here = count <= length ? count : length - past_line(to(0));
+    for (std::size_t at = 0; at < count; at += here, here = count - at < length ? count - at : length) {
         const auto source = [&](int s) { return static_cast<const Element*>(from(s)) + at; };
         if constexpr (!std::is_same_v<Element, accumulator> && !packs<Element, accumulator>) {
             convert(source(0), sum, here);
