@@ -74,13 +74,6 @@ def measured(peer, asked):
     return run, load
 
 
-def most_seen(run):
-    """The state of the machine that most cells have been seen in: the one to sum up."""
-    seen = [sum(1 for cell in run["cells"] for each in cell["contenders"] if each["states"][state])
-            for state in range(len(run["state_barriers_ns"]))]
-    return seen.index(max(seen))
-
-
 def told(run, states, doubts, asked, seconds):
     """Prints one run, or why not. True if it counts."""
     print(f"# {run['name']}: {run['peer']}; {run['ranks']} ranks, ours over {asked.transport}; host {run['host']}, "
@@ -115,7 +108,7 @@ def main():
         else:
             refused = True
         sys.stdout.flush()
-    print("\n".join(report.summary(runs, most_seen)))
+    print("\n".join(report.summary(runs, judge.most_seen)))
     if asked.json:
         machine = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv[1:]), "flags": asked.flags}
         asked.json.write_text(json.dumps({"program": "compare", **machine, "runs": runs}, indent=1), encoding="utf-8")

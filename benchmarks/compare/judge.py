@@ -128,6 +128,13 @@ def judged(run, crowded):
     return states
 
 
+def most_seen(run):
+    """The state of the machine that most cells have been seen in: the one to sum up."""
+    seen = [sum(1 for cell in run["cells"] for each in cell["contenders"] if each["states"][state])
+            for state in range(len(run["cells"][0]["contenders"][0]["states"]))]
+    return seen.index(max(seen))
+
+
 def figures(times):
     """None if they are too few to say anything."""
     if len(times) < 3:

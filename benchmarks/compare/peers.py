@@ -101,9 +101,14 @@ PEERS = {each.name: each for each in [
 
 def built(peer, folder, element, op, flags):
     """The program for `peer`, made or made again."""
+    target = f"compare_{element}_{op}"
+    return built_target(peer, folder, target, flags) / "benchmarks" / "compare" / target
+
+
+def built_target(peer, folder, target, flags):
+    """Makes a target in the build tree of `peer`, and returns the tree."""
     peer.prepare(folder)
     tree = folder / peer.name
-    target = f"compare_{element}_{op}"
     tree.mkdir(parents=True, exist_ok=True)
     mpi = [f"-DMPI_CXX_COMPILER={peer.found(peer.compiler, folder)}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF"]
     configure = ["cmake", "-S", ROOT, "-B", tree, *(mpi if peer.compiler else ["-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"]),
@@ -120,7 +125,7 @@ def built(peer, folder, element, op, flags):
                 sys.stderr.write("".join(line for line in log.read_text().splitlines(keepends=True)
                                          if "error" in line.lower())[:2000])
                 raise Missing(f"{peer.name}: the program could not be built; see {log}")
-    return tree / "benchmarks" / "compare" / target
+    return tree
 
 
 def run_ranks(peer, folder, ranks, words):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define BOOST_TEST_MODULE executor call
 #include <ddl/executor/call.hpp>
+#include <ddl/executor/direct_limits.hpp>
 #include <ddl/op/ops.hpp>
 #include <ddl/schedule/ring.hpp>
 #include <ddl/schedule/tree.hpp>
@@ -48,7 +49,16 @@ call refused() {
 const call rooted = describe<ddl::sum, float, ddl::ring>(collective::reduce, 100, 0);
 const call grouped = describe<ddl::sum, float, ddl::ring>(collective::allreduce_n, 100, 1234);
 
+const call limited = [] {
+    call result = ours;
+    result.limits = ddl::direct_limits{.one_shot = 1}.fingerprint();
+    return result;
+}();
+
 const difference differences[] = {
+    {limited,
+     "allreduce, rank 3, round 0: rank 1 was compiled with other limits; include the same tuning header in every "
+     "program of the job"},
     {describe<ddl::sum, float, ddl::ring>(collective::allreduce, 99, 0),
      "allreduce, rank 3, round 0: rank 1 brings 99 elements, this rank 100; pass equal counts on every rank"},
     {describe<ddl::sum, double, ddl::ring>(collective::allreduce, 100, 0),

@@ -9,6 +9,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <initializer_list>
+
 namespace data = boost::unit_test::data;
 using namespace ddl;
 
@@ -34,6 +36,29 @@ static_assert(of<recursive_halving>(8, 800, traffic) == 1400, "but the least tha
 static_assert(of<recursive_halving>(8, 800, operands) == 700, "of which the half is combined");
 static_assert(of<direct>(8, 800, steps) == 14, "a rank sends its messages one after the other, in two rounds");
 
+// within a class, newer links are nowhere slower
+constexpr bool cheaper(std::initializer_list<link_cost> from_slow_to_fast) {
+    link_cost before{1, 1, 1};
+    for (const link_cost& each : from_slow_to_fast) {
+        if (!(each.message > 0 && each.byte > 0 && each.combined > 0)) return false;
+        if (each.message > before.message || each.byte >= before.byte || each.combined > before.combined) return false;
+        before = each;
+    }
+    return true;
+}
+static_assert(cheaper({links::gigabit, links::ten_gigabit, links::twenty_five_gigabit, links::hundred_gigabit,
+                       links::two_hundred_gigabit, links::four_hundred_gigabit}));
+static_assert(cheaper({links::pcie_3, links::pcie_4, links::pcie_5}));
+static_assert(cheaper({links::nvlink_2, links::nvlink_3, links::nvlink_4, links::nvlink_5}));
+static_assert(links::xeon_socket.byte > links::one_host.byte, "ranks that share channels have less of them");
+
+// no link carries more than its wire: bits a second, each way
+constexpr bool within(const link_cost& link, double bits) { return 8 / link.byte <= bits * 1.000001; }
+static_assert(within(links::gigabit, 1e9) && within(links::ten_gigabit, 10e9) &&
+              within(links::twenty_five_gigabit, 25e9) && within(links::hundred_gigabit, 100e9) &&
+              within(links::two_hundred_gigabit, 200e9) && within(links::four_hundred_gigabit, 400e9));
+static_assert(within(links::pcie_3, 16 * 8e9) && within(links::pcie_4, 16 * 16e9) && within(links::pcie_5, 16 * 32e9));
+
 BOOST_DATA_TEST_CASE(a_ring_takes_the_least_bytes_and_the_most_steps, data::xrange(2, 20), size) {
     const double bytes = 1000.0 * size;
     BOOST_TEST(of<ring>(size, bytes, steps) == 2 * (size - 1));
@@ -41,7 +66,9 @@ BOOST_DATA_TEST_CASE(a_ring_takes_the_least_bytes_and_the_most_steps, data::xran
 }
 
 BOOST_AUTO_TEST_CASE(where_two_schedules_cross_both_cost_about_the_same) {
-    for (const link_cost& over : {links::gigabit, links::hundred_gigabit, links::one_host}) {
+    for (const link_cost& over :
+         {links::gigabit, links::ten_gigabit, links::twenty_five_gigabit, links::hundred_gigabit,
+          links::two_hundred_gigabit, links::four_hundred_gigabit, links::one_host}) {
         const auto quick = allreduce_program<recursive_doubling>(8);
         const auto broad = allreduce_program<recursive_halving>(8);
         const auto bytes = static_cast<double>(crossover(quick, broad, over));

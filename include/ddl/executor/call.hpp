@@ -50,15 +50,18 @@ struct call {
     std::uint32_t element = 0;
     std::uint32_t schedule = 0;
     std::uint32_t element_bytes = 0;
+    std::uint32_t limits = 0;  // a fingerprint of those that the transport's executor goes by; 0 for none
+    std::uint32_t unused = 0;
     char op_name[24] = {};
     char element_name[24] = {};
 
     bool agrees(const call& other) const noexcept {
         return count == other.count && what == other.what && root == other.root && op == other.op &&
-               element == other.element && schedule == other.schedule && element_bytes == other.element_bytes;
+               element == other.element && schedule == other.schedule && element_bytes == other.element_bytes &&
+               limits == other.limits;
     }
 };
-static_assert(sizeof(call) == 80);
+static_assert(sizeof(call) == 88);
 
 /// One word that calls which agree have in common, and others, but for a chance of 2^-64, have not.
 constexpr std::uint64_t fingerprint(const call& what) noexcept {
@@ -71,6 +74,7 @@ constexpr std::uint64_t fingerprint(const call& what) noexcept {
     std::uint64_t word = mixed(pair(what.op, what.element));
     word = mixed(word ^ pair(what.schedule, what.element_bytes));
     word = mixed(word ^ pair(root, static_cast<std::uint32_t>(what.what)));
+    word = mixed(word ^ what.limits);
     return mixed(word ^ what.count);
 }
 
@@ -128,6 +132,9 @@ inline error mismatch(const call& ours, int rank, const call& theirs, int peer) 
     if (ours.root != theirs.root)
         return make("rank %d names root %d, this rank %d; pass equal roots on every rank", peer, theirs.root,
                     ours.root);
+    if (ours.limits != theirs.limits)
+        return make(
+            "rank %d was compiled with other limits; include the same tuning header in every program of the job", peer);
     return make("rank %d calls with another schedule; name the same schedule on every rank", peer);
 }
 

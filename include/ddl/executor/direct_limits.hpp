@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 
 namespace ddl {
 
@@ -15,10 +17,19 @@ struct direct_limits {
     std::size_t mapped_move = 8192;
     /// What a rank stages of a block at a time: it is to be read before it leaves the second-level cache.
     std::size_t segment = std::size_t{1} << 16;
+
+    /// What ranks compare, for they go by the same limits or not together.
+    constexpr std::uint32_t fingerprint() const noexcept {
+        std::uint64_t word = 0;
+        for (const std::size_t each : {one_shot, mapped, mapped_move, segment})
+            word = (word ^ each) * 0x9e37'79b9'7f4a'7c15 + (word >> 29);
+        return static_cast<std::uint32_t>(word >> 32);
+    }
 };
 
-/// The limits of a transport. Specialise it for a machine, in every program of a job alike:
-/// `template <> inline constexpr ddl::direct_limits ddl::limits_of<ddl::shared_memory>{.one_shot = 4096;`
+/// The limits of a transport. Specialise it for a machine, before the first call and in every program of a job alike; ranks
+/// compare it. `benchmarks/tune` prints such a line:
+/// `template <> inline constexpr ddl::direct_limits ddl::limits_of<ddl::shared_memory>{.one_shot = 8192};`
 template <class Transport>
 inline constexpr direct_limits limits_of{};
 

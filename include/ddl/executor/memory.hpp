@@ -45,6 +45,9 @@ public:
 
     memory_call(Transport& ranks, const call& what, bool compares)
         : ranks_{ranks}, what_{what}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
+        static_assert(limits_of<Transport>.segment >= 64,
+                      "ddl: limits_of this transport has a segment of less than a cache line; see docs/tuning.md");
+        what_.limits = limits_of<Transport>.fingerprint();
         ranks_.begin(where_);
     }
 

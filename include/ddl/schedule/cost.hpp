@@ -14,11 +14,37 @@ struct link_cost {
     double combined;  // more for each byte of an operand
 };
 
-/// Orders of magnitude of common links. What a machine really does, a measurement says.
+/// Common links. Rates are those of data sheets, each way; what a message takes besides is an order of magnitude. What a
+/// machine really does, a measurement says: benchmarks/tune.
 namespace links {
-inline constexpr link_cost gigabit{30e-6, 8.5e-9, 4e-11};          // Ethernet
-inline constexpr link_cost hundred_gigabit{2.5e-6, 8e-11, 4e-11};  // InfiniBand, Slingshot
-inline constexpr link_cost one_host{1e-6, 1.2e-10, 4e-11};         // MPI through shared memory
+// A core of a host reads two operands and writes a result: 75 GB/s from cache, so 25 GB/s of operands.
+inline constexpr double on_host = 4e-11;
+
+// Ethernet by TCP: 94 % of the wire, the rest is headers at 1500 bytes a packet; a message costs the kernel's stack, twice.
+inline constexpr link_cost gigabit{30e-6, 8.5e-9, on_host};               // IEEE 802.3ab
+inline constexpr link_cost ten_gigabit{15e-6, 8.5e-10, on_host};          // IEEE 802.3ae
+inline constexpr link_cost twenty_five_gigabit{10e-6, 3.4e-10, on_host};  // IEEE 802.3by
+
+// Where the adapter reads memory by itself: the rate of 4 lanes; a message costs a switch or two, and the library.
+inline constexpr link_cost hundred_gigabit{2.5e-6, 8e-11, on_host};       // InfiniBand EDR, RoCE, Omni-Path: 12.5 GB/s
+inline constexpr link_cost two_hundred_gigabit{2e-6, 4e-11, on_host};     // InfiniBand HDR, Slingshot 11: 25 GB/s
+inline constexpr link_cost four_hundred_gigabit{1.5e-6, 2e-11, on_host};  // InfiniBand NDR: 50 GB/s
+
+// Ranks of one host. The first has cores to spare: MPI's messages from cache to cache, measured on a Xeon. Of the others
+// every core has a rank, and a byte crosses the memory's channels four times, into a window and out of it.
+inline constexpr link_cost one_host{1e-6, 1.2e-10, on_host};
+// The first: Xeon 8480+, 56 cores, 8 channels of DDR5-4800. The second: EPYC 9654, 96 cores, 12 of them.
+inline constexpr link_cost xeon_socket{5e-7, 4 * 56 / 307.2e9, 3 * 56 / 307.2e9};
+inline constexpr link_cost epyc_socket{5e-7, 4 * 96 / 460.8e9, 3 * 96 / 460.8e9};
+
+// GPUs, which combine at the speed of their memory. PCI Express: 16 lanes, 128 of 130 bits, 90 % of them data.
+inline constexpr link_cost pcie_3{5e-6, 1 / 14.2e9, 3 / 0.9e12};     // 8 GT/s; V100, 0.9 TB/s
+inline constexpr link_cost pcie_4{5e-6, 1 / 28.4e9, 3 / 1.555e12};   // 16 GT/s; A100, 1.555 TB/s
+inline constexpr link_cost pcie_5{5e-6, 1 / 56.7e9, 3 / 2e12};       // 32 GT/s; H100 PCIe, 2 TB/s
+inline constexpr link_cost nvlink_2{3e-6, 1 / 150e9, 3 / 0.9e12};    // V100: 300 GB/s, the half each way
+inline constexpr link_cost nvlink_3{3e-6, 1 / 300e9, 3 / 1.555e12};  // A100: 600 GB/s
+inline constexpr link_cost nvlink_4{3e-6, 1 / 450e9, 3 / 3.35e12};   // H100 SXM: 900 GB/s, HBM3 3.35 TB/s
+inline constexpr link_cost nvlink_5{3e-6, 1 / 900e9, 3 / 8e12};      // B200: 1.8 TB/s, HBM3e 8 TB/s
 }  // namespace links
 
 /// Seconds that `program` takes for vectors of `bytes`: the sum over its rounds of what the busiest rank needs for one.

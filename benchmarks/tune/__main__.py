@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures on this machine where ddl's ways cross, and prints a header that tells the compiler:
+python3 benchmarks/tune > my_machine.hpp"""
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+import header
+import thresholds
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "compare"))  # its judge, and how it builds
+import judge  # noqa: E402
+import peers  # noqa: E402
+
+TRANSPORTS = ["threads", "shared_memory", "mpi", "cluster"]
+LIMITS = {"one_shot": 4096, "mapped": 1024, "mapped_move": 8192, "segment": 65536}  # of direct_limits.hpp
+SHORT = [1 << shift for shift in range(6, 18)]   # bytes of vectors among which the limits lie: 64 B to 128 KiB
+LONG = [1 << shift for shift in range(18, 25, 2)]  # of those that go in segments: 256 KiB to 16 MiB
+MESSAGES = [1 << shift for shift in range(8, 23)]  # 256 B to 4 MiB
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="benchmarks/tune", description=__doc__,
+                                     epilog="Ends with 0; with 1 if a result was wrong, 2 if nothing could be "
+                                            "measured, 3 if the machine was not quiet enough. What it prints then stops "
+                                            "the compiler.")
+    parser.add_argument("--transport", action="append", choices=TRANSPORTS,
+                        help="again for more (threads and shared_memory)")
+    parser.add_argument("--ranks", type=int, default=2, help="processes or threads, each bound to a core (%(default)s)")
+    parser.add_argument("--launcher", help="mpi and cluster: what starts the ranks, such as 'mpirun -n 16 --host a:8,b:8'; "
+                                           "they then go where it puts them")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each cell (%(default)s)")
+    parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
+    parser.add_argument("--programs", type=pathlib.Path, help="a folder that has them built already")
+    parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
+    parser.add_argument("--samples", type=pathlib.Path, help="write all samples there as well, a line of JSON a cell")
+    parser.add_argument("--anyway", action="store_true", help="a header even where it is not to be trusted")
+    asked = parser.parse_args()
+    asked.build = asked.build.resolve()
+    asked.transport = list(dict.fromkeys(asked.transport or ["threads", "shared_memory"]))
+    return asked
+
+
+def cells(transport):
+    if transport in ("threads", "shared_memory"):
+        words = [f"allreduce:{size // 4}:0:in" for size in SHORT] + [f"all_gather:{size // 4}:0:out" for size in SHORT]
+        return words + ([f"allreduce:{size // 4}:0:in" for size in LONG] if transport == "shared_memory" else [])
+    words = [f"allreduce:{size // 4}:0:in" for size in MESSAGES]
+    return words + ([f"all_gather:{size // 4}:0:out" for size in MESSAGES] if transport == "mpi" else [])
+
+
+def started(transport, words, asked):
+    """Runs the ranks; whether all ended well. Wrong results are told by their file."""
+    peer = peers.PEERS["openmpi"]
+    if transport == "threads":
+        own = {"RANK": "0", "WORLD_SIZE": str(asked.ranks)}
+        return subprocess.run(words, env={**os.environ, **own}, check=False).returncode in (0, 1)
+    if transport == "shared_memory":
+        return peers.run_ranks(peers.Peer("none"), asked.build, asked.ranks, words)
+    if asked.launcher:
+        return subprocess.run(shlex.split(asked.launcher) + words + ["--hosts", "several"],
+                              env=peer.surroundings(asked.build), check=False).returncode in (0, 1)
+    return peers.run_ranks(peer, asked.build, asked.ranks, words)
+
+
+def measured(transport, asked):
+    """What the ranks wrote, and why it is not to be trusted."""
+    target = "tune_memory" if transport in ("threads", "shared_memory") else "tune_messages"
+    folder = asked.programs or (peers.built_target(peers.PEERS["openmpi"], asked.build, target, asked.flags) /
+                                "benchmarks" / "tune")
+    program = str(folder.resolve() / target)
+    load = judge.Load()
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "samples"
+        words = [program, "--out", str(out), "--transport", transport, "--seconds", str(asked.seconds)]
+        for cell in cells(transport):
+            words += ["--cell", cell]
+        load.resume()
+        if not started(transport, words, asked):
+            raise peers.Missing(f"{transport}: a rank ended with an error")
+        load.pause()
+        text = out.read_text(encoding="utf-8")
+    if asked.samples:
+        with asked.samples.open("a", encoding="utf-8") as file:
+            file.write(text)
+    head, *lines = [json.loads(line) for line in text.splitlines()]
+    run = {**head, "cells": [line for line in lines if line["contenders"]]}
+    states = judge.judged(run, run["ranks"] > os.cpu_count())
+    return run, [*states.doubts, *load.doubts()]
+
+
+def curves_of(run, collective):
+    """The median of each way by size, in the state of the machine that most cells were seen in."""
+    chosen = judge.most_seen(run)
+    found = {}
+    for cell in run["cells"]:
+        if cell["collective"] != collective:
+            continue
+        for each in cell["contenders"]:
+            figures = each["states"][chosen] or each["all"]
+            if figures:
+                found.setdefault(each["name"], {})[cell["bytes"]] = 1e-6 * figures["median_us"]
+    return found
+
+
+def limits_of_memory(run):
+    """The limits of a transport of memory, and the tables that they are drawn from."""
+    folds, moves = curves_of(run, "allreduce"), curves_of(run, "all_gather")
+    found = dict(LIMITS)
+    offered = "one_shot of mapped" if "one_shot of mapped" in folds else "one_shot"
+    found["one_shot"] = thresholds.last_below(folds["one_shot"], folds["staged"], LIMITS["one_shot"])
+    found["mapped"] = thresholds.first_above(folds[offered], folds["mapped"], LIMITS["mapped"])
+    found["mapped_move"] = thresholds.first_above(moves["staged"], moves["mapped"], LIMITS["mapped_move"])
+    segments = {name: curve for name, curve in folds.items() if name.isdigit()}
+    tables = [("allreduce", {name: folds[name] for name in folds if not name.isdigit()}),
+              ("all-gather", {name: moves[name] for name in ("staged", "mapped")})]
+    if segments:
+        found["segment"] = int(thresholds.best_of(segments, str(LIMITS["segment"])))
+        tables.append(("allreduce, staged in segments of so many bytes", segments))
+    return found, tables
+
+
+def lines_for(transport, run):
+    """The C++ of one transport."""
+    if transport in ("threads", "shared_memory"):
+        yield from header.memory(transport, *limits_of_memory(run))
+        return
+    folds, moves = curves_of(run, "allreduce"), curves_of(run, "all_gather")
+    if transport == "mpi":
+        reduces, moved = folds.pop("link reduces"), moves["link moves"]
+        yield from header.table("the link: all-gather and allreduce by direct, calls not compared",
+                                {"all-gather": moved, "allreduce": reduces})
+        yield from header.link(transport, thresholds.link_of(moved, reduces, run["ranks"]))
+        yield ""
+        pair = thresholds.pair_of(folds, ["recursive_doubling", "direct"], ["recursive_halving", "ring", "direct"], 8192)
+    else:
+        pair = thresholds.pair_of(folds, ["recursive_doubling", "hierarchical<direct, recursive_doubling>"],
+                                  ["hierarchical<direct, recursive_halving>",
+                                   "hierarchical<direct, recursive_doubling>"], 16384)
+    yield from header.table("allreduce", folds)
+    yield from header.selection(transport, *pair)
+
+
+def main():
+    asked = arguments()
+    runs, refused, wrong = {}, [], False
+    for transport in asked.transport:
+        print(f"# {transport}: {len(cells(transport))} cells", file=sys.stderr, flush=True)
+        try:
+            run, doubts = measured(transport, asked)
+        except peers.Missing as failure:
+            print("\n".join(header.refusal([str(failure)])))
+            print(f"# {failure}", file=sys.stderr)
+            return 2
+        runs[transport] = run
+        refused += [f"{transport}: {doubt}" for doubt in doubts]
+        wrong = wrong or any(each["wrong"] for cell in run["cells"] for each in cell["contenders"])
+    if wrong:
+        refused.insert(0, "a result was wrong")
+    for doubt in refused:
+        print(f"# NOT TO BE TRUSTED: {doubt}", file=sys.stderr)
+    if wrong or (refused and not asked.anyway):
+        print("\n".join(header.refusal(refused)))
+        return 1 if wrong else 3
+    first = next(iter(runs.values()))
+    machine = {**first, "cores": os.cpu_count(), "flags": asked.flags, "date": time.strftime("%Y-%m-%d"),
+               "command": shlex.join(["python3", "benchmarks/tune", *sys.argv[1:]])}
+    print("\n".join(header.opening(machine, asked.transport)))
+    for doubt in refused:
+        print(f"// NOT TO BE TRUSTED: {doubt}")
+    for transport, run in runs.items():
+        print()
+        print("\n".join(lines_for(transport, run)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
