@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/huge_pages.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -38,7 +40,9 @@ public:
 
 private:
     static std::byte* allocate_own(void*, std::size_t bytes) {
-        return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+        auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+        advise_huge_pages(data, bytes);
+        return data;
     }
     static void deallocate_own(void*, std::byte* data, std::size_t) noexcept {
         ::operator delete(data, std::align_val_t{alignment});

@@ -3,6 +3,7 @@
 
 #include <ddl/transport/descriptor.hpp>
 #include <ddl/transport/free_list.hpp>
+#include <ddl/transport/huge_pages.hpp>
 
 #include <atomic>
 #include <bit>
@@ -194,6 +195,7 @@ private:
         void* const base = ::mmap(nullptr, view_bytes(k), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                                   file_.number(), static_cast<off_t>(region(owner)));
         if (base == MAP_FAILED) throw refused_by_system(operation, rank_, "mmap of memory that ranks share");
+        advise_huge_pages(base, view_bytes(k));
         slot.store(static_cast<std::byte*>(base), std::memory_order_release);
         return static_cast<std::byte*>(base);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_ranks.hpp>
 
 #include <new>
@@ -65,7 +66,9 @@ public:
 
     bool lost(int) const noexcept { return false; }
     std::byte* allocate(std::size_t bytes) {
-        return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+        auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+        advise_huge_pages(data, bytes);
+        return data;
     }
     void deallocate(std::byte* data, std::size_t) noexcept { ::operator delete(data, std::align_val_t{alignment}); }
     std::uint64_t address_of(const void* data, std::size_t) const noexcept {
