@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import pathlib
+import platform
 import shlex
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import peers  # noqa: E402
 TRANSPORTS = ["threads", "shared_memory", "mpi", "cluster"]
 LIMITS = {"one_shot": 4096, "mapped": 1024, "mapped_move": 8192, "segment": 65536}  # of direct_limits.hpp
 SHORT = [1 << shift for shift in range(6, 18)]   # bytes of vectors among which the limits lie: 64 B to 128 KiB
+MOVED = [1 << shift for shift in range(6, 21)]   # of those that only move: 64 B to 1 MiB
 LONG = [1 << shift for shift in range(18, 25, 2)]  # of those that go in segments: 256 KiB to 16 MiB
 MESSAGES = [1 << shift for shift in range(8, 23)]  # 256 B to 4 MiB
 
@@ -49,7 +51,7 @@ def arguments():
 
 def cells(transport):
     if transport in ("threads", "shared_memory"):
-        words = [f"allreduce:{size // 4}:0:in" for size in SHORT] + [f"all_gather:{size // 4}:0:out" for size in SHORT]
+        words = [f"allreduce:{size // 4}:0:in" for size in SHORT] + [f"all_gather:{size // 4}:0:out" for size in MOVED]
         return words + ([f"allreduce:{size // 4}:0:in" for size in LONG] if transport == "shared_memory" else [])
     words = [f"allreduce:{size // 4}:0:in" for size in MESSAGES]
     return words + ([f"all_gather:{size // 4}:0:out" for size in MESSAGES] if transport == "mpi" else [])
@@ -78,7 +80,8 @@ def measured(transport, asked):
     load = judge.Load()
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "samples"
-        words = [program, "--out", str(out), "--transport", transport, "--seconds", str(asked.seconds)]
+        words = [program, "--out", str(out), "--transport", transport, "--seconds", str(asked.seconds),
+                 "--most", "5000"]
         for cell in cells(transport):
             words += ["--cell", cell]
         load.resume()
@@ -126,6 +129,13 @@ def limits_of_memory(run):
     return found, tables
 
 
+def processor():
+    """The model of this machine's processor, as the system names it."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        names = [line.partition(":")[2].strip() for line in file if line.startswith(("model name", "CPU part"))]
+    return names[0] if names else platform.machine()
+
+
 def lines_for(transport, run):
     """The C++ of one transport."""
     if transport in ("threads", "shared_memory"):
@@ -169,7 +179,7 @@ def main():
         print("\n".join(header.refusal(refused)))
         return 1 if wrong else 3
     first = next(iter(runs.values()))
-    machine = {**first, "cores": os.cpu_count(), "flags": asked.flags, "date": time.strftime("%Y-%m-%d"),
+    machine = {**first, "processor": processor(), "cores": os.cpu_count(), "flags": asked.flags, "date": time.strftime("%Y-%m-%d"),
                "command": shlex.join(["python3", "benchmarks/tune", *sys.argv[1:]])}
     print("\n".join(header.opening(machine, asked.transport)))
     for doubt in refused:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header that a user includes: C++ text from what was measured."""
+import math
 
 def table(title, curves):
     """Medians as comment lines, a row a size."""
@@ -35,24 +36,24 @@ def qualified(schedule):
 
 
 def selection(transport, quick, limit, broad):
-    if limit <= 0:
-        chosen = f"ddl::selected<ddl::otherwise<{qualified(broad)}>>"
+    """`limit` is the last size for which `quick` is taken: 0 for none, infinity for all."""
+    if limit in (0, math.inf):
+        chosen = f"ddl::selected<ddl::otherwise<{qualified(quick if limit else broad)}>>"
     else:
-        chosen = (f"ddl::selected<ddl::at_most<{limit}, {qualified(quick)}>,\n"
-                  f"                                ddl::otherwise<{qualified(broad)}>>")
+        chosen = f"ddl::selected<ddl::at_most<{limit}, {qualified(quick)}>, ddl::otherwise<{qualified(broad)}>>"
     yield "template <>"
     yield f"struct ddl::default_schedule<ddl::collective::allreduce, true, ddl::{transport}> {{"
     yield f"    using type = {chosen};\n}};"
 
 
 def opening(machine, transports):
-    yield f"// Limits and schedules of ddl for one machine: {machine['host']}, {machine['cores']} cores, "
-    yield f"// caches {machine['caches']}; {machine['compiler']}, {machine['flags']}; {machine['ranks']} ranks."
-    yield f"// Measured {machine['date']} by: {machine['command']}"
+    yield f"// Limits and schedules of ddl for one machine: {machine['processor']},"
+    yield f"// {machine['cores']} cores, caches {machine['caches']}; host {machine['host']}."
+    yield f"// Measured {machine['date']}, {machine['ranks']} ranks, {machine['compiler']}, {machine['flags']}, by:"
+    yield f"// {machine['command']}"
     yield "//"
-    yield "// Include it before the first call, in every source file of every program of a job: before or after ddl's own"
-    yield "// headers does not matter. Where it comes after a call the compiler says \"after instantiation\"; ranks of which"
-    yield "// some go without it get an error. See docs/tuning.md."
+    yield "// Include it in every source file of every program of a job; before or after ddl's own headers does not matter."
+    yield "// Ranks of which some go without it get an error. See docs/tuning.md."
     yield "#pragma once"
     yield ""
     yield "#include <ddl/executor/direct_limits.hpp>"

@@ -45,6 +45,11 @@ class Limits(unittest.TestCase):
         curves = {"a": line(1, 1e-3), "b": line(2, 2.5e-4), "c": line(8, 1e-4)}
         self.assertEqual(thresholds.pair_of(curves, ["a"], ["c", "b"], 4096), ("a", 1024, "b"))
 
+    def test_a_schedule_that_never_lost_is_taken_for_all(self):
+        curves = {"a": line(1, 1e-4), "b": line(2, 1e-3)}
+        quick, limit, broad = thresholds.pair_of(curves, ["a"], ["b"], 4096)
+        self.assertIn("ddl::selected<ddl::otherwise<ddl::a>>", "\n".join(header.selection("mpi", quick, limit, broad)))
+
     def test_a_link_is_found_again(self):
         moves = {size << 6: 2e-6 + (size << 6) / 2 * 1e-10 for size in SIZES}
         reduces = {size: 2 * seconds + size / 2 * 3e-11 for size, seconds in moves.items()}

@@ -70,7 +70,8 @@ def best_of(curves, before):
 
 
 def pair_of(curves, quick, broad, before):
-    """The two schedules and the limit between them that take least over all sizes, as (quick, limit, broad).
+    """The two schedules and the limit between them that take least over all sizes, as (quick, limit, broad). The limit is
+    infinite if the quick one is best up to the last size: nothing is known of the other beyond.
 
     `quick` and `broad` name the candidates, in order of preference; each pair is judged at its own best limit.
     """
@@ -85,7 +86,8 @@ def pair_of(curves, quick, broad, before):
     for pair in pairs[1:]:
         if seconds(pair) < seconds(best) - GAIN * len(curves[pair[0]]):
             best = pair
-    return best[0], best[2], best[1]
+    quick, broad, limit = best
+    return quick, math.inf if limit == max(curves[quick]) else limit, broad
 
 
 def link_of(moves, reduces, ranks):
