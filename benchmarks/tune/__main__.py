@@ -3,6 +3,7 @@
 python3 benchmarks/tune > my_machine.hpp"""
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -22,7 +23,7 @@ import peers  # noqa: E402
 TRANSPORTS = ["threads", "shared_memory", "mpi", "cluster"]
 LIMITS = {"one_shot": 4096, "mapped": 1024, "mapped_move": 8192, "segment": 65536}  # of direct_limits.hpp
 SHORT = [1 << shift for shift in range(6, 18)]   # bytes of vectors among which the limits lie: 64 B to 128 KiB
-MOVED = [1 << shift for shift in range(6, 21)]   # of those that only move: 64 B to 1 MiB
+MOVED = [1 << shift for shift in range(6, 20)]   # of what a rank hands out where blocks only move: 64 B to 512 KiB
 LONG = [1 << shift for shift in range(18, 25, 2)]  # of those that go in segments: 256 KiB to 16 MiB
 MESSAGES = [1 << shift for shift in range(8, 23)]  # 256 B to 4 MiB
 
@@ -49,9 +50,11 @@ def arguments():
     return asked
 
 
-def cells(transport):
+def cells(transport, ranks):
     if transport in ("threads", "shared_memory"):
-        words = [f"allreduce:{size // 4}:0:in" for size in SHORT] + [f"all_gather:{size // 4}:0:out" for size in MOVED]
+        words = [f"allreduce:{size // 4}:0:in" for size in SHORT]
+        words += [f"all_gather:{ranks * size // 4}:0:out" for size in MOVED]
+        words += [f"broadcast:{size // 4}:0:in" for size in MOVED]
         return words + ([f"allreduce:{size // 4}:0:in" for size in LONG] if transport == "shared_memory" else [])
     words = [f"allreduce:{size // 4}:0:in" for size in MESSAGES]
     return words + ([f"all_gather:{size // 4}:0:out" for size in MESSAGES] if transport == "mpi" else [])
@@ -82,7 +85,7 @@ def measured(transport, asked):
         out = pathlib.Path(folder) / "samples"
         words = [program, "--out", str(out), "--transport", transport, "--seconds", str(asked.seconds),
                  "--most", "5000"]
-        for cell in cells(transport):
+        for cell in cells(transport, asked.ranks):
             words += ["--cell", cell]
         load.resume()
         if not started(transport, words, asked):
@@ -112,9 +115,17 @@ def curves_of(run, collective):
     return found
 
 
+def moves_of(run):
+    """For both collectives that only move, by the bytes that a rank hands out: geometric means of their medians."""
+    gathers, broadcasts = curves_of(run, "all_gather"), curves_of(run, "broadcast")
+    return {name: {size: math.sqrt(gathers[name][size * run["ranks"]] * seconds)
+                   for size, seconds in broadcasts[name].items() if size * run["ranks"] in gathers[name]}
+            for name in broadcasts}
+
+
 def limits_of_memory(run):
     """The limits of a transport of memory, and the tables that they are drawn from."""
-    folds, moves = curves_of(run, "allreduce"), curves_of(run, "all_gather")
+    folds, moves = curves_of(run, "allreduce"), moves_of(run)
     found = dict(LIMITS)
     offered = "one_shot of mapped" if "one_shot of mapped" in folds else "one_shot"
     found["one_shot"] = thresholds.last_below(folds["one_shot"], folds["staged"], LIMITS["one_shot"])
@@ -122,7 +133,7 @@ def limits_of_memory(run):
     found["mapped_move"] = thresholds.first_above(moves["staged"], moves["mapped"], LIMITS["mapped_move"])
     segments = {name: curve for name, curve in folds.items() if name.isdigit()}
     tables = [("allreduce", {name: folds[name] for name in folds if not name.isdigit()}),
-              ("all-gather", {name: moves[name] for name in ("staged", "mapped")})]
+              ("all-gather and broadcast of so many bytes from a rank", {name: moves[name] for name in ("staged", "mapped")})]
     if segments:
         found["segment"] = int(thresholds.best_of(segments, str(LIMITS["segment"])))
         tables.append(("allreduce, staged in segments of so many bytes", segments))
@@ -161,7 +172,7 @@ def main():
     asked = arguments()
     runs, refused, wrong = {}, [], False
     for transport in asked.transport:
-        print(f"# {transport}: {len(cells(transport))} cells", file=sys.stderr, flush=True)
+        print(f"# {transport}: {len(cells(transport, asked.ranks))} cells", file=sys.stderr, flush=True)
         try:
             run, doubts = measured(transport, asked)
         except peers.Missing as failure:

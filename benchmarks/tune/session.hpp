@@ -20,7 +20,7 @@ inline void bind_to_core(int rank) {
     if (::sched_setaffinity(0, sizeof own, &own) != 0) throw std::runtime_error("cannot bind a rank to its core");
 }
 
-/// The cell's call by `Schedule`: an allreduce in place, or an all-gather if it has one.
+/// The cell's call by `Schedule`: an allreduce or a broadcast in place, or an all-gather.
 template <class Schedule, class Checking = ddl::checked, class Transport>
 compare::collective_call call_of(Transport& world, const compare::cell& asked) {
     using compare::element;
@@ -37,6 +37,11 @@ compare::collective_call call_of(Transport& world, const compare::cell& asked) {
                                                     std::span<element>{out, count});
             };
         }
+    if constexpr (ddl::offers<Schedule, ddl::collective::broadcast>)
+        if (asked.collective == "broadcast")
+            return [&world, count](const element*, element* out) {
+                ddl::broadcast<Schedule, Checking>(world, std::span<element>{out, count});
+            };
     return {};
 }
 

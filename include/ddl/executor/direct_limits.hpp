@@ -13,7 +13,7 @@ struct direct_limits {
     std::size_t one_shot = 4096;
     /// The shortest vector that is folded where it lies, where all peers can map it.
     std::size_t mapped = 1024;
-    /// The same where blocks only move: a rank has to wait for its readers then.
+    /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
     std::size_t mapped_move = 8192;
     /// What a rank stages of a block at a time: it is to be read before it leaves the second-level cache.
     std::size_t segment = std::size_t{1} << 16;

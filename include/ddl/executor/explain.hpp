@@ -50,10 +50,10 @@ void explain_way(text& line, Transport& ranks, collective what, const void* in, 
         } else if (folds_all && bytes < limits.mapped && bytes <= limits.one_shot) {
             line.append(", one-shot: up to %zu bytes are staged once, and every rank folds all of them",
                         limits.mapped <= limits.one_shot ? limits.mapped : limits.one_shot);
-        } else if (bytes < (folds_all ? limits.mapped : limits.mapped_move)) {
+        } else if (folds_all && bytes < limits.mapped) {
             line.append(
                 ", fused and staged through windows of %zu bytes, below the %zu bytes from which buffers are mapped",
-                ranks.window_bytes(), folds_all ? limits.mapped : limits.mapped_move);
+                ranks.window_bytes(), limits.mapped);
         } else if (ranks.address_of(in, bytes) != 0) {
             line.append(", fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied");
         } else if (folds_all && bytes <= limits.one_shot) {
