@@ -21,6 +21,10 @@ import judge  # noqa: E402
 import peers  # noqa: E402
 
 TRANSPORTS = ["threads", "shared_memory", "mpi", "cluster"]
+OVER_MEMORY = ("threads", "shared_memory")
+WITHOUT_MPI = peers.Peer("without_mpi")
+MPIS = {name: each for name, each in peers.PEERS.items() if each.source == "mpi"}
+MPIS["path"] = peers.Peer("path", "mpicxx", ["mpirun"], install="an MPI, or name another one by --mpi")
 LIMITS = {"one_shot": 4096, "mapped": 1024, "mapped_move": 8192, "segment": 65536}  # of direct_limits.hpp
 SHORT = [1 << shift for shift in range(6, 18)]   # bytes of vectors among which the limits lie: 64 B to 128 KiB
 MOVED = [1 << shift for shift in range(6, 20)]   # of what a rank hands out where blocks only move: 64 B to 512 KiB
@@ -36,6 +40,9 @@ def arguments():
     parser.add_argument("--transport", action="append", choices=TRANSPORTS,
                         help="again for more (threads and shared_memory)")
     parser.add_argument("--ranks", type=int, default=2, help="processes or threads, each bound to a core (%(default)s)")
+    parser.add_argument("--mpi", default="openmpi", choices=MPIS,
+                        help="whose, as benchmarks/compare knows them; path: mpicxx and mpirun that are found there "
+                             "(%(default)s)")
     parser.add_argument("--launcher", help="mpi and cluster: what starts the ranks, such as 'mpirun -n 16 --host a:8,b:8'; "
                                            "they then go where it puts them")
     parser.add_argument("--seconds", type=float, default=0.5, help="for each cell (%(default)s)")
@@ -51,7 +58,7 @@ def arguments():
 
 
 def cells(transport, ranks):
-    if transport in ("threads", "shared_memory"):
+    if transport in OVER_MEMORY:
         words = [f"allreduce:{size // 4}:0:in" for size in SHORT]
         words += [f"all_gather:{ranks * size // 4}:0:out" for size in MOVED]
         words += [f"broadcast:{size // 4}:0:in" for size in MOVED]
@@ -62,12 +69,12 @@ def cells(transport, ranks):
 
 def started(transport, words, asked):
     """Runs the ranks; whether all ended well. Wrong results are told by their file."""
-    peer = peers.PEERS["openmpi"]
+    peer = MPIS[asked.mpi]
     if transport == "threads":
         own = {"RANK": "0", "WORLD_SIZE": str(asked.ranks)}
         return subprocess.run(words, env={**os.environ, **own}, check=False).returncode in (0, 1)
     if transport == "shared_memory":
-        return peers.run_ranks(peers.Peer("none"), asked.build, asked.ranks, words)
+        return peers.run_ranks(WITHOUT_MPI, asked.build, asked.ranks, words)
     if asked.launcher:
         return subprocess.run(shlex.split(asked.launcher) + words + ["--hosts", "several"],
                               env=peer.surroundings(asked.build), check=False).returncode in (0, 1)
@@ -76,9 +83,9 @@ def started(transport, words, asked):
 
 def measured(transport, asked):
     """What the ranks wrote, and why it is not to be trusted."""
-    target = "tune_memory" if transport in ("threads", "shared_memory") else "tune_messages"
-    folder = asked.programs or (peers.built_target(peers.PEERS["openmpi"], asked.build, target, asked.flags) /
-                                "benchmarks" / "tune")
+    target = "tune_memory" if transport in OVER_MEMORY else "tune_messages"
+    peer = WITHOUT_MPI if transport in OVER_MEMORY else MPIS[asked.mpi]
+    folder = asked.programs or peers.built_target(peer, asked.build, target, asked.flags) / "benchmarks" / "tune"
     program = str(folder.resolve() / target)
     load = judge.Load()
     with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +156,7 @@ def processor():
 
 def lines_for(transport, run):
     """The C++ of one transport."""
-    if transport in ("threads", "shared_memory"):
+    if transport in OVER_MEMORY:
         yield from header.memory(transport, *limits_of_memory(run))
         return
     folds, moves = curves_of(run, "allreduce"), curves_of(run, "all_gather")

@@ -16,6 +16,11 @@ constexpr ddl::direct_limits mapped{.one_shot = 0, .mapped = 0, .mapped_move = 0
 template <std::size_t Segment>
 constexpr ddl::direct_limits staged{.one_shot = 0, .mapped = never, .mapped_move = never, .segment = Segment};
 
+static_assert(
+    ddl::direct_limits{}.fingerprint() ==
+        ddl::direct_limits{.one_shot = 4096, .mapped = 1024, .mapped_move = 8192, .segment = 65536}.fingerprint(),
+    "LIMITS of __main__.py beside this file no longer are those of ddl");
+
 /// `offered`: memory that peers can map, where it differs from this process's own.
 template <ddl::direct_limits Limits, class Base>
 compare::contender way(Base& world, const std::string& name, bool offered, bool for_segments = false) {
