@@ -32,10 +32,12 @@ struct add_words {
 template <class Element, class Op, class Make>
 void check(host_grid& grid, std::size_t count, int blocks, Op op, Make make) {
     using body = ddl::grid_one_shot<Op, Element>;
-    const int most = static_cast<int>(std::min<std::size_t>(body::parcels(count), static_cast<std::size_t>(blocks)));
+    const auto parcels = body::parcels(count);
+    const auto least = (parcels + body::parcels(body::most(1)) - 1) / body::parcels(body::most(1));  // that hold them
+    const int most = static_cast<int>(std::clamp(static_cast<std::size_t>(blocks), least, parcels));
     for (int turn = 0; turn < 3; ++turn) {
-        auto in = values_of_ranks<Element>(grid.size(), count,
-                                           [&](int rank, std::size_t i) { return make(rank + turn, i); });
+        auto in =
+            values_of_ranks<Element>(grid.size(), count, [&](int rank, std::size_t i) { return make(rank + turn, i); });
         auto out = values_of_ranks<Element>(grid.size(), count + 1, [&](int, std::size_t) { return make(1, 1); });
         auto wanted = folded(in, op);
         BOOST_REQUIRE(grid.run(body{grid.places(in, in), count, op}, most).empty());
@@ -57,8 +59,9 @@ BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange
                      blocks) {
     host_grid grid{ranks};
     for (const std::size_t count : counts) {
-        check<float>(grid, count, blocks, ddl::sum{},
-                     [](int rank, std::size_t i) { return 1.0F / (static_cast<float>(rank) + static_cast<float>(i) + 1); });
+        check<float>(grid, count, blocks, ddl::sum{}, [](int rank, std::size_t i) {
+            return 1.0F / (static_cast<float>(rank) + static_cast<float>(i) + 1);
+        });
         check<std::int64_t>(grid, count, blocks, append{},
                             [](int rank, std::size_t i) { return rank % 8 + static_cast<std::int64_t>(i % 2); });
     }

@@ -30,11 +30,12 @@ void check(host_grid& grid, std::size_t count, int blocks, std::size_t offset, O
         auto in = values_of_ranks<Element>(grid.size(), count + offset,
                                            [&](int rank, std::size_t i) { return make(rank + turn, i); });
         const auto kept = in;
-        auto out = values_of_ranks<Element>(grid.size(), count + offset,
-                                            [&](int, std::size_t i) { return make(1, i); });
+        auto out =
+            values_of_ranks<Element>(grid.size(), count + offset, [&](int, std::size_t i) { return make(1, i); });
         auto wanted = folded(in, op);
         for (std::size_t i = 0; i < offset; ++i) wanted[i] = out[0][i];  // what lies before the vector stays
-        BOOST_REQUIRE(grid.run(ddl::grid_two_shot<Op, Element>{grid.places(in, out, offset), count, op}, blocks).empty());
+        BOOST_REQUIRE(
+            grid.run(ddl::grid_two_shot<Op, Element>{grid.places(in, out, offset), count, op}, blocks).empty());
         for (const auto& one : out) BOOST_REQUIRE(same_bytes(one, wanted));
         for (std::size_t rank = 0; rank < in.size(); ++rank) BOOST_REQUIRE(same_bytes(in[rank], kept[rank]));
         for (std::size_t i = 0; i < offset; ++i) wanted[i] = in[0][i];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/executor/grid_window.hpp>
-#include <ddl/executor/host_block.hpp>
+#include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/host_block.hpp>
 
 #include <cstdint>
 #include <thread>

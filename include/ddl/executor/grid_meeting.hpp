@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/executor/execution_space.hpp>
-#include <ddl/executor/grid_window.hpp>
+#include <ddl/transport/execution_space.hpp>
+#include <ddl/transport/grid_window.hpp>
 
 namespace ddl {
 

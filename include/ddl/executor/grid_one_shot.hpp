@@ -41,11 +41,14 @@ struct grid_one_shot {
     /// that 0, which fresh memory holds, is none.
     static constexpr std::uint64_t cycle = 0xffff'ffff;
 
+    /// What a block can carry; 0 if an element does not fit.
+    static constexpr std::size_t parcels_of_a_block = parcel<Element>::of_a_block;
+
     grid_ranks<Element> ranks;
     std::size_t count = 0;
     [[no_unique_address]] Op op;
 
-    /// The most elements that so many blocks of a rank can carry; 0 if an element does not fit.
+    /// The most elements that so many blocks of a rank can carry.
     static constexpr std::size_t most(int blocks) noexcept {
         return unit::of_a_block * unit::elements * static_cast<std::size_t>(blocks);
     }
@@ -151,7 +154,8 @@ private:
                 if (peer >= ranks.size) return;
                 if (peer == space.rank()) {
                     const Element* const own = ranks.in[peer] + at;
-                    kernel::unrolled<unit::elements>([&](auto i) { fold_in(peer, sum.values[i], own[i < here ? i : 0]); });
+                    kernel::unrolled<unit::elements>(
+                        [&](auto i) { fold_in(peer, sum.values[i], own[i < here ? i : 0]); });
                 } else {
                     const auto theirs = std::bit_cast<unit>(arrived[s]);
                     kernel::unrolled<unit::elements>([&](auto i) { fold_in(peer, sum.values[i], theirs.values[i]); });

@@ -92,8 +92,7 @@ private:
             kernel::unrolled<Count>([&](auto i) {
                 wide operand;
                 space.template widen<Element>(next[i], operand);
-                kernel::unrolled<unit>(
-                    [&](auto k) { sum[i].values[k] = op(sum[i].values[k], operand.values[k]); });
+                kernel::unrolled<unit>([&](auto k) { sum[i].values[k] = op(sum[i].values[k], operand.values[k]); });
             });
         }
         kernel::unrolled<Count>([&](auto i) {

@@ -17,8 +17,8 @@ struct alignas(16) packet {
 
 /// Elements in a packet; 1, and no packet, for those of which no whole number fills one.
 template <class Element>
-inline constexpr std::size_t packet_elements = sizeof(packet) % sizeof(Element) == 0 ? sizeof(packet) / sizeof(Element)
-                                                                                     : 1;
+inline constexpr std::size_t packet_elements =
+    sizeof(packet) % sizeof(Element) == 0 ? sizeof(packet) / sizeof(Element) : 1;
 template <class Element>
 inline constexpr bool fills_packets = sizeof(packet) % sizeof(Element) == 0;
 
@@ -47,7 +47,8 @@ constexpr void widen(const packet& from, values_of<Accumulator, packet_elements<
 template <class Element, class Value>
 constexpr packet narrow(const values_of<Value, packet_elements<Element>>& wide) {
     values_of<packet_view<Element>, 1> view;
-    unrolled<packet_elements<Element>>([&](auto i) { view.values[0].values[i] = static_cast<Element>(wide.values[i]); });
+    unrolled<packet_elements<Element>>(
+        [&](auto i) { view.values[0].values[i] = static_cast<Element>(wide.values[i]); });
     return std::bit_cast<packet>(view.values[0]);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/executor/execution_space.hpp>
+#include <ddl/transport/execution_space.hpp>
 #include <ddl/transport/patience.hpp>
 
 #include <atomic>

@@ -42,8 +42,7 @@ public:
 private:
     static constexpr std::size_t line = 16;  // 128 bytes: what a GPU moves at once
     static constexpr std::size_t before_arrivals = line * most_blocks;
-    static constexpr std::size_t before_inboxes =
-        before_arrivals + std::size_t{most_ranks} * std::size_t{most_blocks};
+    static constexpr std::size_t before_inboxes = before_arrivals + std::size_t{most_ranks} * std::size_t{most_blocks};
 
     static constexpr std::size_t index(int number) noexcept { return static_cast<std::size_t>(number); }
 
