@@ -5,6 +5,7 @@
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/transport/grid_transport.hpp>
+#include <ddl/transport/staging_transport.hpp>
 
 namespace ddl {
 
@@ -70,8 +71,9 @@ consteval bool compose() {
                          What != collective::broadcast && What != collective::barrier) {
         static_assert(!stacked_transport<Transport>,
                       "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
-    } else if constexpr (grid_transport<Transport> && What != collective::allreduce && What != collective::barrier) {
-        static_assert(!grid_transport<Transport>,
+    } else if constexpr ((grid_transport<Transport> || staging_transport<Transport>)&&What != collective::allreduce &&
+                         What != collective::barrier) {
+        static_assert(!grid_transport<Transport> && !staging_transport<Transport>,
                       "ddl: ranks on GPUs carry allreduce and barrier; copy the data to the host for the others");
     } else if constexpr (grid_transport<Transport> && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>,

@@ -6,14 +6,15 @@
 #include <ddl/op/op.hpp>
 
 #include <bit>
-#include <numeric>
 
 namespace ddl {
 
 /// The fewest elements that fill whole words of 32 bits.
 template <class Element>
 struct parcel {
-    static constexpr std::size_t bytes = std::lcm(sizeof(Element), sizeof(std::uint32_t));
+    static constexpr std::size_t bytes = sizeof(Element) * (sizeof(Element) % 4 == 0   ? 1
+                                                            : sizeof(Element) % 2 == 0 ? 2
+                                                                                       : 4);
     static constexpr std::size_t elements = bytes / sizeof(Element);
     static constexpr std::size_t words = bytes / sizeof(std::uint32_t);
     /// Those of a block that fit the inbox which it has for each peer.

@@ -64,7 +64,7 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     static_assert(sizeof(carried) <= notice::room);
     const call_site where{to_string(what), 0};
     auto& host = ranks.host();
-    host.begin(where);
+    host.queue().drain();
     const std::size_t bytes = count * sizeof(Element);
     try {
         ranks.require_reachable("in", in, bytes, where);

@@ -10,6 +10,7 @@
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
+#include <ddl/executor/over_staging.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 namespace ddl {
