@@ -10,6 +10,7 @@
 #include <thrust/system/cuda/execution_policy.h>
 
 #include <random>
+#include <span>
 #include <tuple>
 
 #include "../collective/require.hpp"

@@ -19,7 +19,7 @@ REPORT = re.compile(
     r"entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers",
     re.DOTALL)
 WIDE_LOAD = re.compile(r"\bld(?:\.global)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
-WIDE_STORE = re.compile(r"\bst(?:\.global)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
+WIDE_STORE = re.compile(r"\bst(?:\.global)?(?:\.wb)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
 
 
 def complaints(ptx, report, kernels=FEWEST_KERNELS):
