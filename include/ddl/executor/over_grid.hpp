@@ -70,10 +70,12 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
         ranks.require_reachable("in", in, bytes, where);
         ranks.require_reachable("out", out, bytes, where);
     } catch (const error&) {
-        try {
-            barrier_over<direct, checked>(host, collective::refused);
-        } catch (const error&) {
-            // the news of this rank, which the others get; it has its own
+        if constexpr (Checking::compares) {
+            try {
+                barrier_over<direct, checked>(host, collective::refused);
+            } catch (const error&) {
+                // the news of this rank, which the others get; it has its own
+            }
         }
         throw;
     }

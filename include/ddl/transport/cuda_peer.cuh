@@ -7,6 +7,7 @@
 #include <ddl/transport/threads.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,15 @@ public:
     int device_of(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
     std::uint64_t* const* windows() const noexcept { return windows_.data(); }
     std::uint64_t* faults() const noexcept { return faults_; }
+    /// Recorded by a rank: when its buffers are ready, and, by the one that launches, when the grid has ended.
+    cudaEvent_t ready(int rank) const noexcept { return events_[2 * static_cast<std::size_t>(rank)]; }
+    cudaEvent_t done(int rank) const noexcept { return events_[2 * static_cast<std::size_t>(rank) + 1]; }
+
+    /// Makes all blocks give up that wait for a rank whose grid did not start.
+    void give_up(int rank) noexcept {
+        for (std::size_t i = 0; i < devices_.size(); ++i)
+            std::atomic_ref{faults_[i]}.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_relaxed);
+    }
 
     /// Ranks on the device of `rank`, and the lowest of them, which launches for all.
     int companions(int rank) const noexcept {
@@ -79,6 +89,11 @@ private:
             if (status == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());
             else require_cuda(status, "cudaDeviceEnablePeerAccess", rank, device);
         }
+        for (int i = 0; i < 2; ++i) {
+            cudaEvent_t event = nullptr;
+            require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
+            events_.push_back(event);
+        }
         const std::size_t bytes = grid_window::bytes(size());
         void* window = nullptr;
         require_cuda(cudaMalloc(&window, bytes), "cudaMalloc", rank, device);
@@ -93,12 +108,14 @@ private:
             static_cast<void>(cudaSetDevice(devices_[rank]));
             static_cast<void>(cudaDeviceSynchronize());
         }
+        for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
         for (std::uint64_t* const window : windows_) static_cast<void>(cudaFree(window));
         if (faults_ != nullptr) static_cast<void>(cudaFreeHost(faults_));
     }
 
     std::vector<int> devices_;
     std::vector<std::uint64_t*> windows_;
+    std::vector<cudaEvent_t> events_;
     std::uint64_t* faults_ = nullptr;
     int most_blocks_ = 0;
 };
@@ -137,7 +154,14 @@ public:
                 const int device = shared->device_of(team.rank());
                 require_cuda(cudaSetDevice(device), "cudaSetDevice", team.rank(), device);
                 cuda_peer mine{std::move(team), shared};
-                body(mine);
+                try {
+                    body(mine);
+                } catch (...) {
+                    mine.fail(errc::peer_lost, "a thread of the team left with an exception");
+                    mine.queue().finish();
+                    throw;
+                }
+                mine.queue().finish();  // its calls still use the rest
             },
             limit);
     }
@@ -185,6 +209,10 @@ public:
         return {std::move(part), std::move(shared)};
     }
 
+    /// Sets how long a wait for a peer may take, that of a block included.
+    void set_timeout(timeout limit) noexcept { side_->host.set_timeout(limit); }
+    timeout limit() const noexcept { return side_->host.limit(); }
+
     // what the library asks of a communicator
     void begin(const call_site& where) { side_->host.begin(where); }
     call_queue& queue() noexcept { return side_->host.queue(); }
@@ -216,8 +244,8 @@ public:
         cudaStreamCaptureStatus capture{};
         require_cuda(cudaStreamIsCapturing(stream_, &capture), "cudaStreamIsCapturing", rank(), device());
         if (capture != cudaStreamCaptureStatusNone) return {stream_, nullptr};
-        require_cuda(cudaEventRecord(side_->ready, stream_), "cudaEventRecord", rank(), device());
-        return {stream_, side_->ready};
+        require_cuda(cudaEventRecord(side_->team->ready(rank()), stream_), "cudaEventRecord", rank(), device());
+        return {stream_, side_->team->ready(rank())};
     }
 
     /// The lowest rank of a GPU launches for all ranks there, when their streams and the team's last call have come as far.
@@ -228,40 +256,27 @@ public:
         for (int peer = 0; peer < size(); ++peer) {
             if (team.device_of(peer) != device()) continue;
             const bool other_stream = entries[peer].stream != stream_;
-            if ((entries[peer].ready == nullptr) != captured || (captured && other_stream))
+            if ((entries[peer].ready == nullptr) != captured || (captured && other_stream)) {
+                side_->team->give_up(rank());
                 throw error(errc::invalid_argument, where.operation, rank(), 1,
                             "rank %d is under another stream capture; pass one stream on all ranks of a GPU", peer);
+            }
         }
         if (team.leader(rank()) != rank()) return;
-        const device_scope scope{device(), rank()};
-        for (int peer = 0; peer < size() && !captured; ++peer)
-            if (team.device_of(peer) == device() && entries[peer].stream != stream_)
-                require_cuda(cudaStreamWaitEvent(stream_, entries[peer].ready, 0), "cudaStreamWaitEvent", rank(),
-                             device());
-        if (!captured)
-            require_cuda(cudaStreamWaitEvent(stream_, side_->done, 0), "cudaStreamWaitEvent", rank(), device());
-        device_launch how;
-        int companions = 0;
-        for (int peer = 0; peer < size(); ++peer)
-            if (team.device_of(peer) == device()) how.ranks[companions++] = static_cast<unsigned char>(peer);
-        how.faults = team.faults();
-        how.nanoseconds = static_cast<std::uint64_t>(host().limit().seconds * 1e9);
-        Body argument = body;
-        void* arguments[] = {&argument, &how};
-        const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
-        // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
-        require_cuda(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks,
-                                                 dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
-                     "cudaLaunchCooperativeKernel", rank(), device());
-        if (!captured) require_cuda(cudaEventRecord(side_->done, stream_), "cudaEventRecord", rank(), device());
+        try {
+            launch_for_all(body, shape, entries, captured);
+        } catch (...) {
+            side_->team->give_up(rank());
+            throw;
+        }
     }
 
     void follow(const entry* entries, const call_site&) {
         const int leader = side_->team->leader(rank());
         if (leader == rank() || entries[rank()].ready == nullptr || entries[leader].stream == stream_) return;
         const device_scope scope{device(), rank()};
-        require_cuda(cudaStreamWaitEvent(stream_, side_->done_of[static_cast<std::size_t>(leader)], 0),
-                     "cudaStreamWaitEvent", rank(), device());
+        require_cuda(cudaStreamWaitEvent(stream_, side_->team->done(leader), 0), "cudaStreamWaitEvent", rank(),
+                     device());
     }
 
     void settle(const call_site& where) {
@@ -271,35 +286,40 @@ public:
 private:
     /// This rank's side, which outlives the handles that `on` gives.
     struct rank_side {
-        threads host;
         std::shared_ptr<cuda_team> team;
-        cudaEvent_t ready = nullptr;
-        cudaEvent_t done = nullptr;
-        std::vector<cudaEvent_t> done_of;  // of every rank
-
-        rank_side(threads&& ranks, std::shared_ptr<cuda_team> shared)
-            : host{std::move(ranks)}, team{std::move(shared)} {
-            const int rank = host.rank();
-            const int device = team->device_of(rank);
-            const device_scope scope{device, rank};
-            require_cuda(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming), "cudaEventCreate", rank, device);
-            require_cuda(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate", rank, device);
-            for (const auto event : host.exchange(reinterpret_cast<std::uintptr_t>(done), call_site{"cuda_peer"}))
-                done_of.push_back(reinterpret_cast<cudaEvent_t>(static_cast<std::uintptr_t>(event)));
-        }
-        rank_side(const rank_side&) = delete;
-        rank_side& operator=(const rank_side&) = delete;
-        ~rank_side() {
-            host.queue().finish();
-            if (ready != nullptr) static_cast<void>(cudaEventDestroy(ready));
-            if (done != nullptr) static_cast<void>(cudaEventDestroy(done));
-        }
+        threads host;  // goes first: its queue may still have calls
     };
 
     cuda_peer(threads&& host, std::shared_ptr<cuda_team> team)
-        : side_{std::make_shared<rank_side>(std::move(host), std::move(team))} {}
+        : side_{new rank_side{std::move(team), std::move(host)}} {}
     cuda_peer(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
+
+    template <class Body>
+    void launch_for_all(const Body& body, grid_shape shape, const entry* entries, bool captured) {
+        const cuda_team& team = *side_->team;
+        const device_scope scope{device(), rank()};
+        for (int peer = 0; peer < size() && !captured; ++peer)
+            if (team.device_of(peer) == device() && entries[peer].stream != stream_)
+                require_cuda(cudaStreamWaitEvent(stream_, entries[peer].ready, 0), "cudaStreamWaitEvent", rank(),
+                             device());
+        if (!captured)
+            require_cuda(cudaStreamWaitEvent(stream_, team.done(rank()), 0), "cudaStreamWaitEvent", rank(), device());
+        device_launch how;
+        int companions = 0;
+        for (int peer = 0; peer < size(); ++peer)
+            if (team.device_of(peer) == device()) how.ranks[companions++] = static_cast<unsigned char>(peer);
+        how.faults = team.faults();
+        how.nanoseconds = static_cast<std::uint64_t>(std::min(limit().seconds, 1e9) * 1e9);
+        Body argument = body;
+        void* arguments[] = {&argument, &how};
+        const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
+        // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
+        require_cuda(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks,
+                                                 dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
+                     "cudaLaunchCooperativeKernel", rank(), device());
+        if (!captured) require_cuda(cudaEventRecord(team.done(rank()), stream_), "cudaEventRecord", rank(), device());
+    }
 
     void await_stream(const call_site& where) {
         const device_scope scope{device(), rank()};
@@ -317,7 +337,7 @@ private:
         const error failure(
             errc::timeout, where.operation, rank(), where.round,
             "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-            static_cast<int>(missed) - 1, host().limit().seconds);
+            static_cast<int>(missed) - 1, limit().seconds);
         fail(errc::timeout, failure.what());
         throw failure;
     }
