@@ -47,7 +47,7 @@ std::string table;
 
 template <class... Values>
 void row(const char* format, Values... values) {
-    char line[256];
+    char line[768];
     std::snprintf(line, sizeof line, format, values...);
     table += line;
     table += '\n';
