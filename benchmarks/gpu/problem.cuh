@@ -25,10 +25,11 @@ __global__ void fill(Element* to, std::size_t count, std::uint64_t seed, int ran
         to[i] = static_cast<Element>(random_value(seed, rank, i));
 }
 
-/// Counts the elements that are further from the sum in double precision than a rounding each of `float` and of `Element`.
+/// Counts the elements that are further from the sum in double precision than a rounding of `float` for each operand, whose
+/// sums stay below the number of ranks, and one of `Element`: `precision` of the value, `least` near zero.
 template <class Element>
 __global__ void compare(const Element* got, std::size_t count, std::uint64_t seed, int ranks, double precision,
-                        unsigned long long* wrong) {
+                        double least, unsigned long long* wrong) {
     for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count;
          i += std::size_t{gridDim.x} * blockDim.x) {
         double exact = 0;
@@ -36,7 +37,7 @@ __global__ void compare(const Element* got, std::size_t count, std::uint64_t see
             exact += static_cast<double>(static_cast<float>(static_cast<Element>(random_value(seed, rank, i))));
         const double distance = fabs(static_cast<double>(static_cast<float>(got[i])) - exact);
         // a NaN is no distance at all
-        if (!(distance <= precision * fabs(exact) + ranks * 1.2e-7 + precision * 0.002)) atomicAdd(wrong, 1ULL);
+        if (!(distance <= precision * fabs(exact) + ranks * ranks * 6e-8 + least)) atomicAdd(wrong, 1ULL);
     }
 }
 
@@ -81,11 +82,12 @@ public:
     /// Throws unless every rank's output is the sum, and no block has missed another.
     void require_sums(const std::string& what) {
         constexpr double precision = sizeof(Element) == 4 ? 1.2e-7 : sizeof(Element) == 2 ? 0.00391 : 0.0626;
+        constexpr double least = sizeof(Element) == 1 ? 0.001 : 0.0;  // half the distance of the smallest numbers
         require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
         unsigned long long wrong = 0;
         require_success(cudaMemset(wrong_.as<void>(), 0, sizeof wrong), "cudaMemset");
         for (int rank = 0; rank < places.size; ++rank) {
-            compare<<<1024, 256>>>(places.out[rank], count_, seed_, places.size, precision,
+            compare<<<1024, 256>>>(places.out[rank], count_, seed_, places.size, precision, least,
                                    wrong_.as<unsigned long long>());
             require_success(cudaGetLastError(), "compare");
         }
