@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op and every element over virtual ranks of a GPU, against a fold on the host in rank order.
-// With -DDDL_TEST_WHOLE_MATRIX every op meets every element that it has a meaning for: that takes minutes to compile.
+// With -DDDL_TEST_WHOLE_MATRIX every op meets every element that it has a meaning for: that takes a minute or more to compile.
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/transport/cuda_peer.cuh>
