@@ -95,6 +95,9 @@ template <class Transport>
 inline constexpr fusion_limits fusion_limits_of{std::size_t{4} << 20, std::size_t{1} << 20};
 template <memory_transport Transport>
 inline constexpr fusion_limits fusion_limits_of<Transport>{std::size_t{1} << 18, std::size_t{1} << 15};
+template <class Transport>
+    requires grid_transport<Transport> || staging_transport<Transport>
+inline constexpr fusion_limits fusion_limits_of<Transport>{1, 0};  // no host may pack what lies in a GPU
 
 /// Many tensors in one exchange, in place: `tensors` is a range of contiguous ranges of one element type, of equal sizes in
 /// equal order on all ranks. Long ones are reduced where they are, short ones packed into a buffer that the communicator

@@ -16,6 +16,12 @@ template <class Range>
 constexpr auto data_of(Range&& range) noexcept -> decltype(range.data()) {
     return range.data();
 }
+/// Where `data()` is a pointer class around a plain one, as that of a vector on a device is.
+template <class Range>
+    requires requires(Range& range) { requires std::is_pointer_v<decltype(range.data().get())>; }
+constexpr auto data_of(Range&& range) noexcept {
+    return range.data().get();
+}
 template <class Element, std::size_t Count>
 constexpr std::size_t size_of(Element (&)[Count]) noexcept {
     return Count;

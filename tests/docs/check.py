@@ -149,7 +149,7 @@ def arguments(text, begin):
 def thrown(root):
     """The texts of all headers, each with the first place it is met in."""
     found = {}
-    for header in sorted((root / "include").rglob("*.hpp")):
+    for header in sorted(path for ending in ("*.hpp", "*.cuh") for path in (root / "include").rglob(ending)):
         source = re.sub(r"(?<!:)//[^\n]*", lambda comment: " " * len(comment.group()), header.read_text())
         for call in CALL.finditer(source):
             for strings in STRINGS.findall(arguments(source, call.end() - 1)):

@@ -4,6 +4,8 @@
 #include <ddl/executor/tuning.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/rooted.hpp>
+#include <ddl/transport/grid_transport.hpp>
+#include <ddl/transport/staging_transport.hpp>
 
 namespace ddl {
 
@@ -33,18 +35,19 @@ inline constexpr bool is_schedule<selected<Choices...>> = (schedule<typename Cho
 
 /// Whether a schedule combines operands in rank order in this collective: asked of the proof, for 2 to 7 ranks.
 template <class Schedule, collective What>
-inline constexpr bool in_rank_order = every_choice<Schedule>::of([]<class S>() {
-    for (int size = 2; size <= 7; ++size)
-        if constexpr (What == collective::reduce_scatter) {
-            if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;
-        } else if constexpr (What == collective::reduce) {
-            for (int root = 0; root < size; ++root)
-                if (!prove_reduce<operand_order::ranks>(reduce_program<S>(size, root), root)) return false;
-        } else {
-            return keeps_rank_order<S>;
-        }
-    return true;
-});
+inline constexpr bool in_rank_order =
+    every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {  // an argument, or nvcc warns
+        for (int size = 2; size <= 7; ++size)
+            if constexpr (What == collective::reduce_scatter) {
+                if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;
+            } else if constexpr (What == collective::reduce) {
+                for (int root = 0; root < size; ++root)
+                    if (!prove_reduce<operand_order::ranks>(reduce_program<S>(size, root), root)) return false;
+            } else {
+                return keeps_rank_order<S>;
+            }
+        return true;
+    });
 
 /// Holds the policies of a call against each other. The first mismatch is the only error a user sees.
 template <collective What, class Op, class Element, class Schedule, class Transport>
@@ -69,6 +72,13 @@ consteval bool compose() {
                          What != collective::broadcast && What != collective::barrier) {
         static_assert(!stacked_transport<Transport>,
                       "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
+    } else if constexpr ((grid_transport<Transport> || staging_transport<Transport>)&&What != collective::allreduce &&
+                         What != collective::barrier) {
+        static_assert(!grid_transport<Transport> && !staging_transport<Transport>,
+                      "ddl: ranks on GPUs carry allreduce and barrier; copy the data to the host for the others");
+    } else if constexpr (grid_transport<Transport> && !std::same_as<Schedule, direct>) {
+        static_assert(std::same_as<Schedule, direct>,
+                      "ddl: ranks on GPUs fold in one launch; write ddl::direct, or name no schedule");
     } else if constexpr (!stacked_transport<Transport> && !offers<Schedule, What>) {
         static_assert(
             offers<Schedule, What>,

@@ -6,9 +6,11 @@
 #include <ddl/executor/compose.hpp>
 #include <ddl/executor/explain.hpp>
 #include <ddl/executor/over_cluster.hpp>
+#include <ddl/executor/over_grid.hpp>
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
+#include <ddl/executor/over_staging.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 namespace ddl {

@@ -11,6 +11,7 @@
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 #include <ddl/schedule/tree.hpp>
+#include <ddl/transport/staging_transport.hpp>
 
 namespace ddl {
 
@@ -98,6 +99,11 @@ struct default_schedule<What, Commutes, Transport> {
 template <bool Commutes, stacked_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {
     using type = tuned;  // each level's own
+};
+
+template <collective What, bool Commutes, staging_transport Transport>
+struct default_schedule<What, Commutes, Transport> {
+    using type = tuned;  // that of the transport under it
 };
 
 template <class Schedule, collective What, class Op, class Transport>

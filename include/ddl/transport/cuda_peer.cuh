@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/device_block.cuh>
+#include <ddl/transport/grid_transport.hpp>
+#include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace ddl {
+
+/// What the ranks of a `cuda_peer` share: a window of each on its GPU, and memory in which grids leave faults.
+class cuda_team {
+public:
+    /// Rank `r` is on device `devices[r]`. Throws where there is no GPU, or one that cannot reach another.
+    cuda_team(std::vector<int> devices, const char* operation) : devices_{std::move(devices)} {
+        const int ranks = size();
+        try {
+            for (int rank = 0; rank < ranks; ++rank) prepare(rank, operation);
+            require_cuda(cudaHostAlloc(reinterpret_cast<void**>(&faults_), sizeof *faults_ * devices_.size(),
+                                       cudaHostAllocPortable | cudaHostAllocMapped),
+                         "cudaHostAlloc", -1, devices_[0]);
+            std::fill_n(faults_, devices_.size(), 0);
+        } catch (...) {
+            release();
+            throw;
+        }
+    }
+    cuda_team(const cuda_team&) = delete;
+    cuda_team& operator=(const cuda_team&) = delete;
+    ~cuda_team() { release(); }
+
+    int size() const noexcept { return static_cast<int>(devices_.size()); }
+    int device_of(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
+    std::uint64_t* const* windows() const noexcept { return windows_.data(); }
+    std::uint64_t* faults() const noexcept { return faults_; }
+    /// Recorded by a rank: when its buffers are ready, and, by the one that launches, when the grid has ended.
+    cudaEvent_t ready(int rank) const noexcept { return events_[2 * static_cast<std::size_t>(rank)]; }
+    cudaEvent_t done(int rank) const noexcept { return events_[2 * static_cast<std::size_t>(rank) + 1]; }
+
+    /// Makes all blocks give up that wait for a rank whose grid did not start.
+    void give_up(int rank) noexcept {
+        for (std::size_t i = 0; i < devices_.size(); ++i)
+            std::atomic_ref{faults_[i]}.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_relaxed);
+    }
+
+    /// Ranks on the device of `rank`, and the lowest of them, which launches for all.
+    int companions(int rank) const noexcept {
+        return static_cast<int>(std::count(devices_.begin(), devices_.end(), device_of(rank)));
+    }
+    int leader(int rank) const noexcept {
+        return static_cast<int>(std::find(devices_.begin(), devices_.end(), device_of(rank)) - devices_.begin());
+    }
+    /// Blocks that each rank may have at once on the fullest device, two on a multiprocessor.
+    int most_blocks() const noexcept { return most_blocks_; }
+
+private:
+    void prepare(int rank, const char* operation) {
+        const int device = device_of(rank);
+        const device_scope scope{device, rank};
+        int cooperative = 0;
+        int processors = 0;
+        require_cuda(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device),
+                     "cudaDeviceGetAttribute", rank, device);
+        require_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+                     "cudaDeviceGetAttribute", rank, device);
+        if (cooperative == 0)
+            throw error(errc::system, operation, rank, -1,
+                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang",
+                        device);
+        const int share = 2 * processors / companions(rank);
+        if (share < 1)
+            throw error(errc::invalid_argument, operation, rank, -1,
+                        "%d ranks on CUDA device %d, which runs %d blocks at once; ask for fewer ranks",
+                        companions(rank), device, 2 * processors);
+        most_blocks_ = most_blocks_ == 0 ? share : std::min(most_blocks_, share);
+        for (const int other : devices_) {
+            if (other == device) continue;
+            int reaches = 0;
+            require_cuda(cudaDeviceCanAccessPeer(&reaches, device, other), "cudaDeviceCanAccessPeer", rank, device);
+            if (reaches == 0)
+                throw error(errc::system, operation, rank, -1,
+                            "CUDA device %d cannot reach the memory of device %d; use ddl::staged", device, other);
+            const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
+            if (status == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());
+            else require_cuda(status, "cudaDeviceEnablePeerAccess", rank, device);
+        }
+        for (int i = 0; i < 2; ++i) {
+            cudaEvent_t event = nullptr;
+            require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
+            events_.push_back(event);
+        }
+        const std::size_t bytes = grid_window::bytes(size());
+        void* window = nullptr;
+        require_cuda(cudaMalloc(&window, bytes), "cudaMalloc", rank, device);
+        windows_.push_back(static_cast<std::uint64_t*>(window));
+        require_cuda(cudaMemset(window, 0, bytes), "cudaMemset", rank, device);
+        require_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", rank, device);
+    }
+
+    void release() noexcept {
+        // whatever these say, there is nobody left to tell
+        for (std::size_t rank = 0; rank < windows_.size(); ++rank) {
+            static_cast<void>(cudaSetDevice(devices_[rank]));
+            static_cast<void>(cudaDeviceSynchronize());
+        }
+        for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
+        for (std::uint64_t* const window : windows_) static_cast<void>(cudaFree(window));
+        if (faults_ != nullptr) static_cast<void>(cudaFreeHost(faults_));
+    }
+
+    std::vector<int> devices_;
+    std::vector<std::uint64_t*> windows_;
+    std::vector<cudaEvent_t> events_;
+    std::uint64_t* faults_ = nullptr;
+    int most_blocks_ = 0;
+};
+
+/// Ranks on the GPUs of this process: one on each, or several on one, whose work is then one launch.
+///
+/// `ddl::cuda_peer::run(4, [](ddl::cuda_peer& team) { ... })` runs the body on four threads, with the rank's GPU as the
+/// current device; rank `r` is on device `r` modulo their number. Collectives take memory of that device. They run on the
+/// default stream and block; `team.on(stream)` gives the same communicator for calls that enqueue on `stream` and return.
+/// Buffers then belong to the call until the stream has come past it, and calls of one team are ordered one after the other,
+/// whatever their streams. A fault of a grid that was enqueued is thrown by `wait`, or by the next call.
+///
+/// Under stream capture all ranks of a GPU must pass one stream; graphs and calls of one team are then the caller's to order.
+class cuda_peer {
+public:
+    static constexpr const char* name = "cuda_peer";
+    struct entry {
+        cudaStream_t stream;
+        cudaEvent_t ready;  // null under capture: the leader's stream is this one
+    };
+
+    /// Runs `body(team)` on `ranks` new threads and waits for all of them, as `threads::run` does.
+    template <class Body>
+    static void run(int ranks, Body body, timeout limit = timeout{}) {
+        constexpr const char* operation = "cuda_peer::run";
+        if (ranks < 1 || ranks > grid_window::most_ranks)
+            throw error(errc::invalid_argument, operation, -1, -1, "%d ranks; ask for 1 to %d", ranks,
+                        grid_window::most_ranks);
+        const int count = require_devices(operation);
+        std::vector<int> devices;
+        for (int rank = 0; rank < ranks; ++rank) devices.push_back(rank % count);
+        const auto shared = std::make_shared<cuda_team>(std::move(devices), operation);
+        threads::run(
+            ranks,
+            [&](threads& team) {
+                const int device = shared->device_of(team.rank());
+                require_cuda(cudaSetDevice(device), "cudaSetDevice", team.rank(), device);
+                cuda_peer mine{std::move(team), shared};
+                try {
+                    body(mine);
+                } catch (...) {
+                    mine.fail(errc::peer_lost, "a thread of the team left with an exception");
+                    mine.queue().finish();
+                    throw;
+                }
+                mine.queue().finish();  // its calls still use the rest
+            },
+            limit);
+    }
+
+    int rank() const noexcept { return side_->host.rank(); }
+    int size() const noexcept { return side_->host.size(); }
+    int device() const noexcept { return side_->team->device_of(rank()); }
+    cudaStream_t stream() const noexcept { return stream_; }
+
+    /// This communicator for calls that enqueue on `stream`, of this rank's device, and return. It refers to this one.
+    cuda_peer on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
+    /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
+    template <class Policy>
+        requires requires(Policy& policy) {
+            { get_stream(policy) } -> std::same_as<cudaStream_t>;
+        }
+    cuda_peer on(Policy policy) const {
+        return on(get_stream(policy));
+    }
+
+    /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
+    void wait() { await_stream(call_site{"wait"}); }
+
+    /// A team of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
+    cuda_peer split(int color, int key) {
+        constexpr const char* operation = "split";
+        threads part = side_->host.split(color, key);
+        const call_site where{operation};
+        std::vector<int> devices;
+        for (const std::uint64_t device : part.exchange(static_cast<std::uint64_t>(this->device()), where))
+            devices.push_back(static_cast<int>(device));
+        std::shared_ptr<cuda_team> shared;
+        if (part.rank() == 0) {
+            try {
+                shared = std::make_shared<cuda_team>(std::move(devices), operation);
+            } catch (const error& failure) {
+                part.fail(failure.code(), failure.what());
+                throw;
+            }
+        }
+        const auto all = part.exchange(reinterpret_cast<std::uintptr_t>(&shared), where);
+        if (part.rank() != 0)
+            shared = *reinterpret_cast<const std::shared_ptr<cuda_team>*>(static_cast<std::uintptr_t>(all[0]));
+        part.exchange(0, where);  // until here the leader's pointer must stay
+        return {std::move(part), std::move(shared)};
+    }
+
+    /// Sets how long a wait for a peer may take, that of a block included.
+    void set_timeout(timeout limit) noexcept { side_->host.set_timeout(limit); }
+    timeout limit() const noexcept { return side_->host.limit(); }
+
+    // what the library asks of a communicator
+    void begin(const call_site& where) { side_->host.begin(where); }
+    call_queue& queue() noexcept { return side_->host.queue(); }
+    void fail(errc code, const char* words) noexcept { side_->host.fail(code, words); }
+    std::byte* scratch(std::size_t bytes, scratch_for use) { return side_->host.scratch(bytes, use); }
+
+    // what it asks of a transport of grids
+    threads& host() noexcept { return side_->host; }
+    std::uint64_t* const* windows() const noexcept { return side_->team->windows(); }
+    int most_blocks() const noexcept { return side_->team->most_blocks(); }
+
+    void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) const {
+        if (bytes == 0) return;
+        cudaPointerAttributes about{};
+        require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
+        if (about.type == cudaMemoryTypeManaged || (about.type == cudaMemoryTypeDevice && about.device == device()))
+            return;
+        if (about.type == cudaMemoryTypeDevice)
+            throw error(errc::invalid_argument, where.operation, rank(), -1,
+                        "%s is memory of CUDA device %d, this rank's device is %d; pass memory of the rank's device",
+                        which, about.device, device());
+        throw error(errc::invalid_argument, where.operation, rank(), -1,
+                    "%s is host memory; pass memory of CUDA device %d, or call over ddl::threads", which, device());
+    }
+
+    entry arrive(const call_site& where) {
+        heed_fault(where);
+        const device_scope scope{device(), rank()};
+        cudaStreamCaptureStatus capture{};
+        require_cuda(cudaStreamIsCapturing(stream_, &capture), "cudaStreamIsCapturing", rank(), device());
+        if (capture != cudaStreamCaptureStatusNone) return {stream_, nullptr};
+        require_cuda(cudaEventRecord(side_->team->ready(rank()), stream_), "cudaEventRecord", rank(), device());
+        return {stream_, side_->team->ready(rank())};
+    }
+
+    /// The lowest rank of a GPU launches for all ranks there, when their streams and the team's last call have come as far.
+    template <class Body>
+    void launch(const Body& body, grid_shape shape, const entry* entries, const call_site& where) {
+        const cuda_team& team = *side_->team;
+        const bool captured = entries[rank()].ready == nullptr;
+        for (int peer = 0; peer < size(); ++peer) {
+            if (team.device_of(peer) != device()) continue;
+            const bool other_stream = entries[peer].stream != stream_;
+            if ((entries[peer].ready == nullptr) != captured || (captured && other_stream)) {
+                side_->team->give_up(rank());
+                throw error(errc::invalid_argument, where.operation, rank(), 1,
+                            "rank %d is under another stream capture; pass one stream on all ranks of a GPU", peer);
+            }
+        }
+        if (team.leader(rank()) != rank()) return;
+        try {
+            launch_for_all(body, shape, entries, captured);
+        } catch (...) {
+            side_->team->give_up(rank());
+            throw;
+        }
+    }
+
+    void follow(const entry* entries, const call_site&) {
+        const int leader = side_->team->leader(rank());
+        if (leader == rank() || entries[rank()].ready == nullptr || entries[leader].stream == stream_) return;
+        const device_scope scope{device(), rank()};
+        require_cuda(cudaStreamWaitEvent(stream_, side_->team->done(leader), 0), "cudaStreamWaitEvent", rank(),
+                     device());
+    }
+
+    void settle(const call_site& where) {
+        if (blocks_) await_stream(where);
+    }
+
+private:
+    /// This rank's side, which outlives the handles that `on` gives.
+    struct rank_side {
+        std::shared_ptr<cuda_team> team;
+        threads host;  // goes first: its queue may still have calls
+    };
+
+    cuda_peer(threads&& host, std::shared_ptr<cuda_team> team)
+        : side_{new rank_side{std::move(team), std::move(host)}} {}
+    cuda_peer(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
+        : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
+
+    template <class Body>
+    void launch_for_all(const Body& body, grid_shape shape, const entry* entries, bool captured) {
+        const cuda_team& team = *side_->team;
+        const device_scope scope{device(), rank()};
+        for (int peer = 0; peer < size() && !captured; ++peer)
+            if (team.device_of(peer) == device() && entries[peer].stream != stream_)
+                require_cuda(cudaStreamWaitEvent(stream_, entries[peer].ready, 0), "cudaStreamWaitEvent", rank(),
+                             device());
+        if (!captured)
+            require_cuda(cudaStreamWaitEvent(stream_, team.done(rank()), 0), "cudaStreamWaitEvent", rank(), device());
+        device_launch how;
+        int companions = 0;
+        for (int peer = 0; peer < size(); ++peer)
+            if (team.device_of(peer) == device()) how.ranks[companions++] = static_cast<unsigned char>(peer);
+        how.faults = team.faults();
+        how.nanoseconds = static_cast<std::uint64_t>(std::min(limit().seconds, 1e9) * 1e9);
+        Body argument = body;
+        void* arguments[] = {&argument, &how};
+        const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
+        // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
+        require_cuda(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks,
+                                                 dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
+                     "cudaLaunchCooperativeKernel", rank(), device());
+        if (!captured) require_cuda(cudaEventRecord(team.done(rank()), stream_), "cudaEventRecord", rank(), device());
+    }
+
+    void await_stream(const call_site& where) {
+        const device_scope scope{device(), rank()};
+        const cudaError_t status = cudaStreamSynchronize(stream_);
+        if (status != cudaSuccess) {
+            fail(errc::system, cudaGetErrorString(status));
+            require_cuda(status, "cudaStreamSynchronize", rank(), device());
+        }
+        heed_fault(where);
+    }
+
+    void heed_fault(const call_site& where) {
+        const std::uint64_t missed = std::atomic_ref{side_->team->faults()[rank()]}.load(std::memory_order_relaxed);
+        if (missed == 0) return;
+        const error failure(
+            errc::timeout, where.operation, rank(), where.round,
+            "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
+            static_cast<int>(missed) - 1, limit().seconds);
+        fail(errc::timeout, failure.what());
+        throw failure;
+    }
+
+    std::shared_ptr<rank_side> side_;
+    cudaStream_t stream_ = nullptr;
+    bool blocks_ = true;
+};
+
+static_assert(grid_transport<cuda_peer>);
+
+}  // namespace ddl

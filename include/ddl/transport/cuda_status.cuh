@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/error.hpp>
+
+#include <cuda_runtime.h>
+
+#if !defined(__CUDACC_RELAXED_CONSTEXPR__) && defined(__NVCC__)
+#error "ddl: pass --expt-relaxed-constexpr to nvcc, as the CMake target ddl::cuda does"
+#endif
+
+namespace ddl {
+
+/// Throws if a call of the CUDA runtime failed: `operation` names the call, as in `cudaMalloc`, and the error the device.
+/// What does not fit is `errc::out_of_memory`, everything else `errc::system`.
+inline void require_cuda(cudaError_t status, const char* operation, int rank, int device) {
+    if (status == cudaSuccess) return;
+    static_cast<void>(cudaGetLastError());  // so that nobody else finds it
+    const errc code = status == cudaErrorMemoryAllocation ? errc::out_of_memory : errc::system;
+    throw error(code, operation, rank, -1, "CUDA device %d says %s (%s)", device, cudaGetErrorName(status),
+                cudaGetErrorString(status));
+}
+
+/// How many GPUs this process may use. Throws where there is none, or a driver that cannot serve this program.
+inline int require_devices(const char* operation) {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaErrorInsufficientDriver) {
+        static_cast<void>(cudaGetLastError());
+        int driver = 0;
+        static_cast<void>(cudaDriverGetVersion(&driver));
+        throw error(
+            errc::system, operation, -1, -1,
+            "the CUDA driver serves version %d.%d, this program needs %d.%d; install a newer driver, or one at all",
+            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    }
+    if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
+        static_cast<void>(cudaGetLastError());
+        throw error(errc::system, operation, -1, -1,
+                    "there is no CUDA device; run on a machine with one, or see CUDA_VISIBLE_DEVICES");
+    }
+    require_cuda(status, "cudaGetDeviceCount", -1, 0);
+    return count;
+}
+
+/// Makes a device the current one of this thread, and then the one before again.
+class device_scope {
+public:
+    device_scope(int device, int rank) {
+        require_cuda(cudaGetDevice(&before_), "cudaGetDevice", rank, device);
+        if (before_ != device) require_cuda(cudaSetDevice(device), "cudaSetDevice", rank, device);
+    }
+    device_scope(const device_scope&) = delete;
+    device_scope& operator=(const device_scope&) = delete;
+    ~device_scope() { static_cast<void>(cudaSetDevice(before_)); }
+
+private:
+    int before_ = 0;
+};
+
+}  // namespace ddl

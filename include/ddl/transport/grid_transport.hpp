@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/concepts.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ddl {
+
+/// How many blocks of how many threads a rank has in a launch.
+struct grid_shape {
+    int blocks = 1;
+    int threads = 1;
+};
+
+/// Ranks whose memory is reached by the blocks of grids, as that of GPUs is. Each has a host side, a thread that launches.
+///
+/// The host sides meet over `host()`: there calls are compared, and told where buffers are. A call goes: `require_reachable`
+/// for each buffer; `arrive`, whose `entry` all ranks get to see; `launch`, after which the blocks of all ranks run at the same
+/// time, or an error is thrown; `follow`, once all have launched; `settle`, which waits for the grid where the call blocks.
+template <class Transport>
+concept grid_transport = communicator<Transport> && requires(Transport& ranks, const call_site& where, const void* data,
+                                                             const typename Transport::entry* entries) {
+    requires memory_transport<std::remove_reference_t<decltype(ranks.host())>>;
+    requires std::is_trivially_copyable_v<typename Transport::entry>;
+    { ranks.windows() } -> std::same_as<std::uint64_t* const*>;  // of all ranks: see grid_window
+    { ranks.most_blocks() } -> std::same_as<int>;                // of a rank, however small; equal on all
+    ranks.require_reachable("in", data, std::size_t{}, where);
+    { ranks.arrive(where) } -> std::same_as<typename Transport::entry>;
+    ranks.follow(entries, where);
+    ranks.settle(where);
+};
+
+}  // namespace ddl

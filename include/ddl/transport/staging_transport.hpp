@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/concepts.hpp>
+
+#include <type_traits>
+
+namespace ddl {
+
+/// Ranks whose buffers lie where the transport under them cannot reach, as in a GPU: they pass through slots of host memory.
+///
+/// A slot holds one chunk. Copies of one slot are carried out in the order in which they were started, those of different
+/// slots at the same time. `fetch` and `store` start a copy and return; `await` waits for all copies of a slot.
+template <class Transport>
+concept staging_transport =
+    communicator<Transport> && requires(Transport& ranks, const call_site& where, int slot, std::byte* device,
+                                        const std::byte* data, std::size_t bytes) {
+        requires communicator<std::remove_reference_t<decltype(ranks.host())>>;
+        { ranks.chunk_bytes() } -> std::same_as<std::size_t>;
+        { ranks.slots() } -> std::same_as<int>;
+        { ranks.slot(slot, bytes) } -> std::same_as<std::byte*>;  // at least so many bytes
+        ranks.arrive(where);                                      // what the caller has begun ends before any fetch
+        ranks.fetch(slot, data, bytes);
+        ranks.store(slot, device, bytes);
+        ranks.await(slot);
+    };
+
+}  // namespace ddl

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <span>
+
+#include "grid_of_threads.hpp"
+#include "oracle.hpp"
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+constexpr std::size_t short_and_long[] = {0, 1, 7, 1000, 16384, 16385, 40'001};
+
+/// What a vector of a device is to the library: its `data()` is a pointer class.
+template <class Type>
+struct device_vector {
+    struct pointer {
+        Type* address;
+        Type* get() const noexcept { return address; }
+    };
+    std::vector<Type> values;
+    pointer data() noexcept { return {values.data()}; }
+    std::size_t size() const noexcept { return values.size(); }
+};
+static_assert(ddl::contiguous<device_vector<int>&> && ddl::writable<device_vector<int>&>);
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(a_grid_folds_short_and_long_vectors, data::make({1, 2, 3, 5}), ranks) {
+    grid_of_threads::run(ranks, [](grid_of_threads& team) {
+        for (const std::size_t count : short_and_long) {
+            const auto expected = sums_of_small_values(team.size(), count);
+            const auto wanted = [&](std::size_t i) { return expected[i]; };
+            const int before = team.launches();
+            auto in = small_values<float>(team.rank(), count);
+            guarded<float> out{count};
+            ddl::allreduce(team, in, out);
+            require_values(out, wanted, "beside");
+            ddl::allreduce<ddl::direct>(team, in, ddl::sum{});
+            require_values(in, wanted, "in place");
+            require(team.launches() - before == (count == 0 ? 0 : 2), "one launch a call, none for nothing");
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(vectors_of_devices_are_taken) {
+    grid_of_threads::run(2, [](grid_of_threads& team) {
+        device_vector<int> values{{team.rank(), 10}};
+        ddl::allreduce(team, values, ddl::maximum{});
+        require(values.values == std::vector<int>{1, 10}, "the larger of both");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_runs_again_and_later) {
+    grid_of_threads::run(3, [](grid_of_threads& team) {
+        std::vector<int> values(100, 1);
+        auto plan = ddl::allreduce_init(team, values);
+        plan();
+        plan();
+        ddl::allreduce_async(team, values).wait();
+        require(values == std::vector<int>(100, 27), "three times three");
+        ddl::barrier(team);
+        const std::string words = ddl::explain(plan);
+        require(words.find("over grid of threads, 3 ranks: direct, one-shot in one launch") != std::string::npos,
+                words);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_disagree_are_told_before_anything_is_launched) {
+    grid_of_threads::run(3, [](grid_of_threads& team) {
+        std::vector<int> values(team.rank() == 1 ? 9 : 10, 1);
+        require_error(ddl::errc::mismatch, "elements, this rank", [&] { ddl::allreduce(team, values); });
+        require(team.launches() == 0, "nothing was launched");
+        values.assign(10, 1);
+        ddl::allreduce(team, values);  // the communicator is as good as before
+        require(values == std::vector<int>(10, 3), "a sum");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(memory_out_of_reach_is_refused_and_the_others_are_told) {
+    grid_of_threads::run(2, [](grid_of_threads& team) {
+        std::vector<int> values(10, 1);
+        std::span<int> data{values};
+        if (team.rank() == 1) data = {reinterpret_cast<int*>(std::uintptr_t{64}), 10};
+        if (team.rank() == 1)
+            require_error(ddl::errc::invalid_argument, "in is out of reach", [&] { ddl::allreduce(team, data); });
+        else require_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, data); });
+        ddl::allreduce(team, values);
+        require(values == std::vector<int>(10, 2), "a sum");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {
+    using narrow = ddl::grid_one_shot<ddl::sum, std::int8_t>;
+    using wide = ddl::grid_one_shot<ddl::sum, double>;
+    const auto holds = []<class Body>(std::size_t count, int blocks) {
+        const auto shape = ddl::one_shot_shape<Body>(count, blocks, 512);
+        return shape.blocks >= 1 && shape.blocks <= blocks && shape.threads % 32 == 0 && shape.threads <= 512 &&
+               static_cast<std::size_t>(shape.blocks) <= Body::parcels(count) && count <= Body::most(shape.blocks);
+    };
+    for (const int blocks : {1, 7, 32, 500})
+        for (std::size_t count = 1; count <= narrow::most(std::min(blocks, 32)); count += 1 + count / 5) {
+            BOOST_TEST(holds.template operator()<narrow>(count, blocks));
+            if (count <= wide::most(std::min(blocks, 32)))
+                BOOST_TEST(holds.template operator()<wide>(count, blocks), count << " doubles in " << blocks);
+        }
+    BOOST_TEST(ddl::two_shot_shape<float>(1, 4, 100, 512).blocks == 1);
+    BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 100, 512).blocks == 100);
+    BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 10'000, 512).blocks ==
+               ddl::grid_window::most_blocks);
+}

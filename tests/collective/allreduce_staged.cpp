@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "oracle.hpp"
+#include "places.hpp"
+#include "staged_threads.hpp"
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+/// Runs `body` with staged ranks over `Place`.
+template <class Place, class Body>
+void staged_over(int ranks, std::size_t chunk_bytes, int slots, Body body) {
+    Place::run(ranks, [&](auto& host) {
+        staged_threads team{host, chunk_bytes, slots};
+        body(team);
+    });
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(chunks_pass_through_any_number_of_slots, data::make({1, 2, 3}) * data::make({1, 2, 4}), ranks,
+                     slots) {
+    const auto body = [](auto& team) {
+        for (const std::size_t count : {0U, 1U, 255U, 256U, 257U, 1024U, 5000U}) {
+            const auto expected = sums_of_small_values(team.size(), count);
+            const auto wanted = [&](std::size_t i) { return expected[i]; };
+            auto in = small_values<float>(team.rank(), count);
+            guarded<float> out{count};
+            const std::size_t before = team.fetched;
+            ddl::allreduce(team, in, out);
+            require_values(out, wanted, "beside");
+            require(team.fetched - before == count * sizeof(float), "each element is fetched once");
+            require(team.stored == team.fetched, "and stored once");
+            ddl::allreduce<ddl::ring>(team, in, ddl::sum{});
+            require_values(in, wanted, "in place");
+        }
+    };
+    staged_over<places::threads>(ranks, 1024, slots, body);
+    staged_over<places::messages<>>(ranks, 1024, slots, body);
+}
+
+BOOST_AUTO_TEST_CASE(an_element_longer_than_a_chunk_is_a_chunk) {
+    staged_over<places::threads>(2, 3, 2, [](auto& team) {
+        std::vector<double> values{1, 2, 3};
+        ddl::allreduce(team, values);
+        require(values == std::vector<double>{2, 4, 6}, "sums");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_disagree_on_the_length_are_told_before_anything_is_stored) {
+    staged_over<places::threads>(2, 64, 2, [](auto& team) {
+        std::vector<int> values(team.rank() == 0 ? 100 : 101, 1);
+        require_error(ddl::errc::mismatch, "brings tensors of other sizes", [&] { ddl::allreduce(team, values); });
+        require(team.stored == 0, "nothing was stored");
+        for (const int value : values) require(value == 1, "nothing has changed");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(tensors_plans_and_requests_are_staged_too) {
+    staged_over<places::threads>(3, 64, 2, [](auto& team) {
+        std::vector<std::vector<int>> tensors{std::vector<int>(40, 1), {}, std::vector<int>(3, 2)};
+        ddl::allreduce_n(team, tensors);
+        require(tensors[0] == std::vector<int>(40, 3) && tensors[2] == std::vector<int>(3, 6), "sums");
+        auto plan = ddl::allreduce_init(team, tensors[0], ddl::maximum{});
+        plan();
+        ddl::allreduce_async(team, tensors[0]).wait();
+        require(tensors[0] == std::vector<int>(40, 9), "a sum");
+        ddl::barrier(team);
+        const std::string words = ddl::explain(plan);
+        require(words.find("through host memory in chunks of 64 bytes, 2 on their way, each over threads: direct") !=
+                    std::string::npos,
+                words);
+    });
+}

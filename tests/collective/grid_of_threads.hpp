@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/grid_transport.hpp>
+#include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/host_block.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+/// A transport of grids without a GPU: each rank is a thread, and launches its blocks as threads of their own.
+class grid_of_threads {
+public:
+    static constexpr const char* name = "grid of threads";
+    struct entry {
+        int rank;
+    };
+
+    template <class Body>
+    static void run(int ranks, Body body, ddl::timeout limit = ddl::timeout{60}) {
+        std::vector<std::vector<std::uint64_t>> memory;
+        std::vector<std::uint64_t*> windows;
+        for (int rank = 0; rank < ranks; ++rank) {
+            memory.emplace_back(ddl::grid_window::bytes(ranks) / 8);
+            windows.push_back(memory.back().data());
+        }
+        ddl::threads::run(
+            ranks,
+            [&](ddl::threads& team) {
+                grid_of_threads mine{std::move(team), windows.data()};
+                body(mine);
+            },
+            limit);
+    }
+    ~grid_of_threads() { join(); }
+
+    int rank() const noexcept { return host_.rank(); }
+    int size() const noexcept { return host_.size(); }
+    void begin(const ddl::call_site& where) { host_.begin(where); }
+    ddl::call_queue& queue() noexcept { return host_.queue(); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return host_.scratch(bytes, use); }
+    void fail(ddl::errc code, const char* words) noexcept { host_.fail(code, words); }
+
+    ddl::threads& host() noexcept { return host_; }
+    std::uint64_t* const* windows() const noexcept { return windows_; }
+    static int most_blocks() noexcept { return 3; }
+    int launches() const noexcept { return launches_; }
+
+    /// Pretends that no GPU reaches address 64.
+    void require_reachable(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where) const {
+        if (bytes != 0 && reinterpret_cast<std::uintptr_t>(data) == 64)
+            throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
+    }
+    entry arrive(const ddl::call_site&) const noexcept { return {rank()}; }
+
+    template <class Body>
+    void launch(const Body& body, ddl::grid_shape shape, const entry* entries, const ddl::call_site&) {
+        for (int peer = 0; peer < size(); ++peer)
+            if (entries[peer].rank != peer) std::terminate();
+        ++launches_;
+        for (int block = 0; block < shape.blocks; ++block)
+            blocks_.emplace_back([this, body, shape, block] {
+                ddl::host_block space{rank(), block, shape.blocks, host_.limit()};
+                body(space);
+                if (space.missing() >= 0) missing_ = space.missing();
+            });
+    }
+    void follow(const entry*, const ddl::call_site&) const noexcept {}
+    void settle(const ddl::call_site& where) {
+        join();
+        if (missing_ >= 0)
+            throw ddl::error(ddl::errc::timeout, where.operation, rank(), -1, "rank %d did not come", missing_.load());
+    }
+
+private:
+    grid_of_threads(ddl::threads&& team, std::uint64_t* const* windows) : host_{std::move(team)}, windows_{windows} {}
+    void join() {
+        for (std::thread& block : blocks_) block.join();
+        blocks_.clear();
+    }
+
+    ddl::threads host_;
+    std::uint64_t* const* windows_;
+    std::vector<std::thread> blocks_;
+    std::atomic<int> missing_ = -1;
+    int launches_ = 0;
+};
+
+static_assert(ddl::grid_transport<grid_of_threads>);

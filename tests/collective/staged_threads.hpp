@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/staging_transport.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+/// One after the other, by a thread of its own: what a stream of a GPU is.
+class copy_stream {
+public:
+    copy_stream() : worker_{[this] { work(); }} {}
+    ~copy_stream() {
+        {
+            const std::lock_guard lock{mutex_};
+            ends_ = true;
+        }
+        changed_.notify_all();
+        worker_.join();
+    }
+    void push(std::function<void()> copy) {
+        const std::lock_guard lock{mutex_};
+        copies_.push_back(std::move(copy));
+        changed_.notify_all();
+    }
+    void synchronize() {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [this] { return copies_.empty(); });
+    }
+
+private:
+    void work() {
+        std::unique_lock lock{mutex_};
+        for (;;) {
+            changed_.wait(lock, [this] { return ends_ || !copies_.empty(); });
+            if (copies_.empty()) return;
+            lock.unlock();
+            copies_.front()();  // nobody else takes the first away
+            lock.lock();
+            copies_.pop_front();
+            changed_.notify_all();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::function<void()>> copies_;
+    bool ends_ = false;
+    std::thread worker_;
+};
+
+/// Stages over `Host` without a GPU: copies are made by threads. Counts what was moved.
+template <class Host>
+class staged_threads {
+public:
+    static constexpr const char* name = "staged";
+
+    staged_threads(Host& host, std::size_t chunk_bytes, int slots)
+        : host_{host}, chunk_bytes_{chunk_bytes}, slots_(static_cast<std::size_t>(slots)) {}
+    ~staged_threads() {
+        for (auto& one : slots_) one.copies.synchronize();
+    }
+
+    int rank() const { return host_.rank(); }
+    int size() const { return host_.size(); }
+    void begin(const ddl::call_site& where) { host_.begin(where); }
+    ddl::call_queue& queue() noexcept { return host_.queue(); }
+    void fail(ddl::errc code, const char* words) noexcept { host_.fail(code, words); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return host_.scratch(bytes, use); }
+
+    Host& host() noexcept { return host_; }
+    std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
+    int slots() const noexcept { return static_cast<int>(slots_.size()); }
+    std::byte* slot(int index, std::size_t bytes) {
+        auto& memory = at(index).memory;
+        if (memory.size() < bytes) {
+            at(index).copies.synchronize();
+            memory.resize(bytes);
+        }
+        return memory.data();
+    }
+    void arrive(const ddl::call_site&) {}
+    void fetch(int index, const std::byte* from, std::size_t bytes) {
+        copy(index, at(index).memory.data(), from, bytes);
+        fetched += bytes;
+    }
+    void store(int index, std::byte* to, std::size_t bytes) {
+        copy(index, to, at(index).memory.data(), bytes);
+        stored += bytes;
+    }
+    void await(int index) { at(index).copies.synchronize(); }
+
+    std::size_t fetched = 0;
+    std::size_t stored = 0;
+
+private:
+    struct slot_memory {
+        std::vector<std::byte> memory;
+        copy_stream copies;
+    };
+    slot_memory& at(int index) { return slots_[static_cast<std::size_t>(index)]; }
+    void copy(int index, std::byte* to, const std::byte* from, std::size_t bytes) {
+        at(index).copies.push([=] {
+            if (bytes != 0) std::memcpy(to, from, bytes);
+        });
+    }
+
+    Host& host_;
+    std::size_t chunk_bytes_;
+    std::vector<slot_memory> slots_;
+};
+
+static_assert(ddl::staging_transport<staged_threads<ddl::threads>>);

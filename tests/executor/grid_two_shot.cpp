@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/element/bfloat16.hpp>
+#include <ddl/executor/grid_two_shot.hpp>
+#include <ddl/op/average.hpp>
+#include <ddl/op/sum.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+
+#include "host_grid.hpp"
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+struct triple {
+    std::int16_t a, b, c;
+};
+struct add_triples {  // depends on the order of its operands
+    constexpr triple operator()(const triple& l, const triple& r) const {
+        const auto short_of = [](int value) { return static_cast<std::int16_t>(value); };
+        return {short_of(2 * l.a + r.a), short_of(l.b - r.b), short_of(l.c + 3 * r.c)};
+    }
+};
+
+/// Folds fresh values with so many blocks, three times over the same windows; outputs differ from inputs, or are them.
+template <class Element, class Op, class Make>
+void check(host_grid& grid, std::size_t count, int blocks, std::size_t offset, Op op, Make make) {
+    for (int turn = 0; turn < 3; ++turn) {
+        auto in = values_of_ranks<Element>(grid.size(), count + offset,
+                                           [&](int rank, std::size_t i) { return make(rank + turn, i); });
+        const auto kept = in;
+        auto out =
+            values_of_ranks<Element>(grid.size(), count + offset, [&](int, std::size_t i) { return make(1, i); });
+        auto wanted = folded(in, op);
+        for (std::size_t i = 0; i < offset; ++i) wanted[i] = out[0][i];  // what lies before the vector stays
+        BOOST_REQUIRE(
+            grid.run(ddl::grid_two_shot<Op, Element>{grid.places(in, out, offset), count, op}, blocks).empty());
+        for (const auto& one : out) BOOST_REQUIRE(same_bytes(one, wanted));
+        for (std::size_t rank = 0; rank < in.size(); ++rank) BOOST_REQUIRE(same_bytes(in[rank], kept[rank]));
+        for (std::size_t i = 0; i < offset; ++i) wanted[i] = in[0][i];
+        grid.run(ddl::grid_two_shot<Op, Element>{grid.places(in, in, offset), count, op}, blocks);
+        for (std::size_t rank = 0; rank < in.size(); ++rank) {
+            for (std::size_t i = 0; i < offset; ++i) wanted[i] = kept[rank][i];
+            BOOST_REQUIRE(same_bytes(in[rank], wanted));
+        }
+    }
+}
+
+constexpr std::size_t counts[] = {0, 1, 3, 4, 5, 17, 64, 257, 1003};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 3}), ranks,
+                     blocks) {
+    host_grid grid{ranks};  // one for all: calls of unlike sizes follow each other
+    for (const std::size_t count : counts) {
+        check<float>(grid, count, blocks, 0, ddl::sum{}, [](int rank, std::size_t i) {
+            return 1.0F / (static_cast<float>(rank) + 1) + static_cast<float>(i);
+        });
+        check<triple>(grid, count, blocks, 0, add_triples{}, [](int rank, std::size_t i) {
+            const auto value = static_cast<std::int16_t>(rank * 7 + static_cast<int>(i % 100));
+            return triple{value, static_cast<std::int16_t>(value + 1), static_cast<std::int16_t>(value + 2)};
+        });
+    }
+}
+
+BOOST_DATA_TEST_CASE(narrow_elements_are_accumulated_wide_and_rounded_once, data::make({2, 5}), ranks) {
+    host_grid grid{ranks};
+    for (const std::size_t count : counts)
+        check<ddl::bfloat16>(grid, count, 2, 0, ddl::average{}, [](int rank, std::size_t i) {
+            return ddl::bfloat16{1.0F + 0.01F * static_cast<float>(rank) + static_cast<float>(i % 13)};
+        });
+}
+
+BOOST_DATA_TEST_CASE(vectors_that_begin_anywhere_are_folded_alike, data::xrange(1, 4), offset) {
+    host_grid grid{3};
+    for (const std::size_t count : counts)
+        check<std::int32_t>(grid, count, 2, static_cast<std::size_t>(offset), ddl::sum{},
+                            [](int rank, std::size_t i) { return rank * 1000 + static_cast<std::int32_t>(i); });
+}
+
+BOOST_AUTO_TEST_CASE(shares_of_blocks_cover_every_element_once) {
+    for (int ranks = 1; ranks <= 5; ++ranks)
+        for (int blocks = 1; blocks <= 4; ++blocks)
+            for (const std::size_t count : counts) {
+                std::size_t at = 0;
+                for (int rank = 0; rank < ranks; ++rank)
+                    for (int block = 0; block < blocks; ++block) {
+                        const ddl::grid_share<std::int16_t> share{count, ranks, rank, blocks, block};
+                        if (share.count != 0) BOOST_REQUIRE_EQUAL(share.first, at);
+                        at += share.count;
+                    }
+                BOOST_REQUIRE_EQUAL(at, count);
+            }
+}
+
+BOOST_DATA_TEST_CASE(calls_follow_each_other_with_no_order_but_their_own, data::xrange(2, 5), ranks) {
+    constexpr std::size_t count = 9;
+    host_grid grid{ranks};
+    auto in = values_of_ranks<int>(ranks, count, [](int, std::size_t) { return 0; });
+    auto out = in;
+    const ddl::grid_two_shot<ddl::sum, int> body{grid.places(in, out), count, {}};
+    std::atomic<int> wrong = 0;
+    const auto missing = grid.run(
+        [&](ddl::host_block& space) {  // a rank may be a call ahead of its peers
+            const auto rank = static_cast<std::size_t>(space.rank());
+            for (int turn = 0; turn < 200; ++turn) {
+                for (int& value : in[rank]) value = turn + space.rank();
+                body(space);
+                for (const int value : out[rank]) wrong += value != ranks * turn + ranks * (ranks - 1) / 2;
+            }
+        },
+        1);
+    BOOST_TEST(missing.empty());
+    BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_is_named) {
+    host_grid grid{3};
+    auto in = values_of_ranks<int>(3, 10, [](int, std::size_t) { return 1; });
+    const auto missing =
+        grid.run(ddl::grid_two_shot<ddl::sum, int>{grid.places(in, in), 10, {}}, 2, ddl::timeout{0.2}, 1);
+    BOOST_TEST(missing == (std::vector<int>{1, 1, 1, 1}), boost::test_tools::per_element());
+    for (const auto& one : in)
+        for (const int value : one) BOOST_TEST(value == 1);
+}

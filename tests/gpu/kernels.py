@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kernels.py NVCC INCLUDE KERNELS_CU FOLDER: what the compiler made of the kernels, without a GPU.
+
+No kernel spills, none has more registers than two of its blocks on a multiprocessor leave it, and the fused two-shot loads
+and stores 16 bytes at a time: several loads are on their way before the first value is used.
+
+kernels.py --culprits: holds the answer against reports with one mistake each, and one in order.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+MOST_REGISTERS = 64  # 65536 registers of a multiprocessor, two blocks of 512 threads
+FEWEST_KERNELS = 6
+
+KERNEL = re.compile(r"^\.visible \.entry (\w+)\(.*?^\}", re.MULTILINE | re.DOTALL)
+REPORT = re.compile(
+    r"entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers",
+    re.DOTALL)
+WIDE_LOAD = re.compile(r"\bld(?:\.global)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
+WIDE_STORE = re.compile(r"\bst(?:\.global)?(?:\.wb)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
+
+
+def complaints(ptx, report, kernels=FEWEST_KERNELS):
+    reported = REPORT.findall(report)
+    if len(reported) < kernels:
+        yield f"the assembler reports on {len(reported)} kernels, not on {kernels}"
+    for name, stack, stores, loads, registers in reported:
+        if int(stores) or int(loads):
+            yield f"{name} spills: {stores} bytes stored, {loads} loaded"
+        if int(stack):
+            yield f"{name} keeps {stack} bytes in local memory: an array is indexed by what is no constant"
+        if int(registers) > MOST_REGISTERS:
+            yield f"{name} uses {registers} registers, above {MOST_REGISTERS}"
+    bodies = [(found.group(1), found.group(0)) for found in KERNEL.finditer(ptx) if "two_shot" in found.group(1)]
+    if not bodies:
+        yield "there is no two-shot kernel"
+    for name, body in bodies:
+        if not WIDE_LOAD.search(body):
+            yield f"{name} never loads 16 bytes at a time"
+        if not WIDE_STORE.search(body):
+            yield f"{name} never stores 16 bytes at a time"
+
+
+def entry(name, body):
+    return f".visible .entry {name}(\n.param .u64 p\n)\n{{\n{body}\n}}\n"
+
+
+def line(name, stack=0, stores=0, loads=0, registers=40):
+    return (f"ptxas info    : Compiling entry function '{name}' for 'sm_90'\n"
+            f"    {stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads\n"
+            f"ptxas info    : Used {registers} registers, used 1 barriers\n")
+
+
+def wrong_answers():
+    wide = "ld.v4.u32 {a}; st.v4.u32 [b];"
+    good = entry("a_two_shot", wide), line("a_two_shot")
+    cases = [
+        (good, 0),
+        ((good[0], line("a_two_shot", stack=8)), 1),
+        ((good[0], line("a_two_shot", stores=4, loads=4)), 1),
+        ((good[0], line("a_two_shot", registers=65)), 1),
+        ((entry("a_two_shot", "ld.u32 a; st.v4.u32 [b];"), good[1]), 1),
+        ((entry("a_two_shot", "ld.global.v2.u64 {a}; st.u32 [b];"), good[1]), 1),
+        ((entry("a_one_shot", wide), line("a_one_shot")), 1),
+        ((good[0], ""), 1),
+    ]
+    for (ptx, report), expected in cases:
+        found = list(complaints(ptx, report, kernels=1))
+        if len(found) != expected:
+            yield f"{expected} complaints expected of\n{ptx}{report}and the answer is {found}"
+
+
+def run(command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+    return done.stdout + done.stderr
+
+
+def main(nvcc, include, source, folder):
+    ptx = pathlib.Path(folder, "kernels.ptx")
+    run([nvcc, "-std=c++20", "-arch=sm_90", "-O3", "--expt-relaxed-constexpr", "-I", include, "-ptx", source, "-o", ptx])
+    ptxas = pathlib.Path(nvcc).resolve().parent / "ptxas"
+    report = run([ptxas if ptxas.exists() else "ptxas", "-v", "-arch=sm_90", ptx, "-o", ptx.with_suffix(".cubin")])
+    for name, _, _, _, registers in REPORT.findall(report):
+        print(f"{registers} registers: {name}")
+    return list(complaints(ptx.read_text(), report))
+
+
+if sys.argv[1:] == ["--culprits"]:
+    found = list(wrong_answers())
+elif len(sys.argv) == 5:
+    found = main(*sys.argv[1:])
+else:
+    sys.exit(__doc__)
+print("\n".join(found) or "in order")
+sys.exit(bool(found))

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory through the host, over threads.
+#include <ddl/allreduce.hpp>
+#include <ddl/transport/staged.cuh>
+#include <ddl/transport/threads.hpp>
+
+#include <thrust/device_vector.h>
+
+#include "../collective/require.hpp"
+#include "gpu_test.cuh"
+
+int main() {
+    return on_a_gpu("gpu.staged", [] {
+        ddl::threads::run(3, [](ddl::threads& host) {
+            ddl::staged team{host, ddl::staging_shape{.chunk_bytes = 1 << 16, .streams = 3}};
+            for (const std::size_t count : {0, 1, 1000, 16'384, 16'385, 1'000'003}) {
+                thrust::device_vector<float> values(count, static_cast<float>(team.rank() + 1));
+                ddl::allreduce(team, values);
+                const std::vector<float> wanted(count, 6.0F);
+                require(thrust::equal(values.begin(), values.end(), thrust::device_vector<float>(wanted).begin()),
+                        "the sum of all ranks");
+            }
+        });
+    });
+}
