@@ -77,9 +77,8 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
                 count * sizeof(accumulator_t<Op, Element>) <= contract_bytes)
                 line.append(", in the messages that compare the calls");
             else
-                line.append(", %d chunks in %d rounds, in segments of %zu to %zu bytes", program.chunks(),
-                            program.rounds(), message_run<Transport>::shortest_segment,
-                            message_run<Transport>::longest_segment);
+                line.append(", %d chunks in %d rounds, in segments of %zu bytes", program.chunks(), program.rounds(),
+                            segments_of<Transport>.length(1));
         }
     });
 }
