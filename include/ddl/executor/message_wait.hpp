@@ -32,7 +32,7 @@ public:
 
 private:
     /// Each turn is a look at the network, and long enough.
-    patience afresh() const noexcept { return patience{wire_.limit(), patience::crowded}; }
+    patience afresh() const noexcept { return patience{wire_.limit(), patience::crowded, patience::short_stay}; }
 
     Transport& wire_;
     const call_site& where_;

@@ -62,14 +62,16 @@ public:
     }
 
     /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side,
-    /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes.
-    template <program Program, class Place, class Combine>
-    void run(const Program& program, Place place, std::size_t unit, Combine combine) {
+    /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes. `meanwhile(round)` is
+    /// called in each round while its first messages are under way.
+    template <program Program, class Place, class Combine, class Meanwhile>
+    void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile) {
         segment_ = cut.length(unit);
         for (int round = 0; round < program.rounds(); ++round) {
             where_.round = round;
             lay_out(program, round, place, unit);
             for (int i = 0; i < lane_count_; ++i) post(lanes_[i]);
+            meanwhile(round);
             message_wait<Transport> waiting{wire_, where_};
             for (;;) {
                 bool any = false;

@@ -35,6 +35,9 @@ auto combine_bytes(const Op& op) {
     };
 }
 
+/// Nothing else is to be done while messages are under way.
+inline constexpr auto no_meanwhile = [](int) {};
+
 /// One call over messages: opens the communicator, compares the call, runs programs, and leaves word if it is cut short.
 template <class Checking, message_transport Transport>
 class message_call {
@@ -73,10 +76,10 @@ public:
     }
 
     /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie.
-    template <program Program, class Accumulator, class Place, class Combine>
-    void run(const Program& program, Accumulator* work, Place place, Combine combine) {
+    template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile)>
+    void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {}) {
         message_run<Transport>{wire_, where_, room_, scratch_}.run(
-            program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine);
+            program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile);
     }
 
     void end() noexcept { half_done_.end(); }
