@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/executor/fusion.hpp>
 #include <ddl/executor/plan.hpp>
 #include <ddl/op/ops.hpp>
 
@@ -85,20 +86,6 @@ auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, data, op));
 }
 
-/// How many bytes of short tensors travel together, and from which length on a tensor is not short: packing it would cost more
-/// than the call that it saves.
-struct fusion_limits {
-    std::size_t together;
-    std::size_t alone;
-};
-template <class Transport>
-inline constexpr fusion_limits fusion_limits_of{std::size_t{4} << 20, std::size_t{1} << 20};
-template <memory_transport Transport>
-inline constexpr fusion_limits fusion_limits_of<Transport>{std::size_t{1} << 18, std::size_t{1} << 15};
-template <class Transport>
-    requires grid_transport<Transport> || staging_transport<Transport>
-inline constexpr fusion_limits fusion_limits_of<Transport>{1, 0};  // no host may pack what lies in a GPU
-
 /// Many tensors in one exchange, in place: `tensors` is a range of contiguous ranges of one element type, of equal sizes in
 /// equal order on all ranks. Long ones are reduced where they are, short ones packed into a buffer that the communicator
 /// keeps, reduced, and unpacked; the caller keeps its tensors where they are. All ranks call it; blocks.
@@ -113,47 +100,13 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
     if constexpr (!writable<tensor>) {
         static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
     } else if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport>()) {
-        constexpr fusion_limits limits = fusion_limits_of<transport>;
-        const auto is_long = [least = limits.alone](const auto& each) {
-            return size_of(each) * sizeof(element_type) >= least;
-        };
-        std::size_t short_ones = 0;  // elements
-        std::uint32_t sizes = 0;     // a hash, for ranks to compare
-        bool any_long = false;
-        for (auto&& each : tensors) {
-            if (is_long(each)) any_long = true;
-            else short_ones += size_of(each);
-            sizes = sizes * 16777619U + static_cast<std::uint32_t>(size_of(each)) + 1;
-        }
-        const auto reduce_in_place = [&](element_type* data, std::size_t count) {
+        const fusion<element_type, std::remove_reference_t<Tensors>> vectors{tensors, fusion_limits_of<transport>};
+        element_type* const packed = scratch_or_refuse<Checking, element_type>(ranks, collective::allreduce_n,
+                                                                               vectors.room(), scratch_for::fusion);
+        vectors.each_vector(packed, [&](element_type* data, std::size_t count) {
             allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(data), data, count, op,
-                                               collective::allreduce_n, static_cast<int>(sizes));
-        };
-        constexpr std::size_t room = (limits.together + limits.alone) / sizeof(element_type) + 1;
-        element_type* const packed = scratch_or_refuse<Checking, element_type>(
-            ranks, collective::allreduce_n, short_ones < room ? short_ones : room, scratch_for::fusion);
-        for (auto&& each : tensors)
-            if (is_long(each)) reduce_in_place(data_of(each), size_of(each));
-
-        auto next = std::begin(tensors);
-        const auto end = std::end(tensors);
-        for (bool pending = !any_long || short_ones != 0; pending;) {
-            const auto first = next;
-            std::size_t count = 0;
-            for (; next != end && count * sizeof(element_type) < limits.together; ++next) {
-                if (is_long(*next)) continue;
-                kernel::copy<element_type>(data_of(*next), packed + count, size_of(*next));
-                count += size_of(*next);
-            }
-            if (count != 0 || !any_long) reduce_in_place(packed, count);
-            std::size_t at = 0;
-            for (auto each = first; each != next; ++each) {
-                if (is_long(*each)) continue;
-                kernel::copy<element_type>(packed + at, data_of(*each), size_of(*each));
-                at += size_of(*each);
-            }
-            pending = next != end;
-        }
+                                               collective::allreduce_n, static_cast<int>(vectors.sizes()));
+        });
     }
 }
 

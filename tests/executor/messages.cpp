@@ -13,8 +13,8 @@
 namespace {
 
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
-using run = ddl::message_run<ddl::recording>;
-constexpr std::size_t segment = run::shortest_segment / sizeof(int);
+constexpr ddl::segmenting cut = ddl::segments_of<ddl::recording>;
+constexpr std::size_t segment = cut.length(sizeof(int)) / sizeof(int);
 
 template <class Schedule, class Ranks>
 void sums(Ranks& ranks, std::size_t count) {
@@ -27,9 +27,9 @@ void sums(Ranks& ranks, std::size_t count) {
 
 /// An element longer than a segment.
 struct vast {
-    int values[70'000];
+    int values[20'000];
 };
-static_assert(sizeof(vast) > ddl::message_run<ddl::recording>::shortest_segment);
+static_assert(sizeof(vast) > cut.length(1));
 struct add_vast {
     static constexpr bool commutative = true;
     vast operator()(const vast& a, const vast& b) const {
@@ -50,23 +50,43 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(schedules_of_a_users_own_run_as_they_are_written, 
         });
 }
 
+/// A circle in which ranks send first what they combine last: a window that is full on one side must not close the other.
+struct crosswise {
+    static constexpr int chunks(int) noexcept { return 2; }
+    static constexpr int rounds(int size) noexcept { return size > 1 ? 1 : 0; }
+    static constexpr ddl::transfer_list<4> round(int rank, int size, int) noexcept {
+        using enum ddl::action;
+        if (size != 2) return {};
+        const int peer = 1 - rank;
+        // rank 0 sends chunk 0, then 1, and rank 1 the other way round
+        return {{{send, peer, rank}, {send, peer, peer}, {receive_reduce, peer, peer}, {receive_reduce, peer, rank}},
+                4};
+    }
+};
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(long_chunks_are_cut_into_segments, Place, every_place) {
-    constexpr int segments = under_thread_sanitizer ? 3 : 6;  // more than there are slots for
+    constexpr int windows = under_thread_sanitizer ? 1 : 2;
+    constexpr std::size_t length = windows * cut.depth * segment;
     Place::run(2, [](auto& ranks) {
-        sums<ddl::tree>(ranks, segments * segment + 1);
-        sums<ddl::recursive_doubling>(ranks, segments * segment);
-        sums<own::chain>(ranks, segments * segment + 17);
-        if (!under_thread_sanitizer) sums<ddl::recursive_halving>(ranks, 40 * segment + 3);  // longer segments
+        sums<ddl::tree>(ranks, length + 1);
+        sums<ddl::recursive_doubling>(ranks, length);
+        sums<own::chain>(ranks, 2 * length + 17);
+        sums<ddl::recursive_halving>(ranks, 2 * length + 3);
+        sums<crosswise>(ranks, 2 * length + segment);
+    });
+    Place::run(3, [](auto& ranks) {
+        sums<ddl::direct>(ranks, 3 * length + 2);
+        sums<own::gossip>(ranks, length + 1);
     });
 }
 
-static_assert(run::segment_length(1, 4) == run::shortest_segment, "a short message is a segment");
-static_assert(run::segment_length(32 * run::shortest_segment, 4) == 4 * run::shortest_segment, "an eighth of it");
-static_assert(run::segment_length(std::size_t{1} << 40, 4) == run::longest_segment, "of which four fit the memory");
-static_assert(run::segment_length(1 << 20, 24) % 24 == 0 &&
-                  run::segment_length(1 << 20, 24) > run::shortest_segment - 24,
-              "whole elements");
-static_assert(run::segment_length(1, 3 * run::longest_segment) == 3 * run::longest_segment, "at least one");
+BOOST_AUTO_TEST_CASE(many_lanes_share_the_messages_that_may_be_under_way) {
+    places::messages<3>::run(18, [](auto& ranks) { sums<ddl::direct>(ranks, 18 * 4 * segment + 11); });
+}
+
+static_assert(cut.length(4) == cut.bytes);
+static_assert(cut.length(24) % 24 == 0, "whole elements");
+static_assert(cut.length(1 << 20) == 1 << 20, "at least one");
 
 BOOST_AUTO_TEST_CASE(an_element_longer_than_a_segment_is_a_segment) {
     places::messages<1>::run(2, [](auto& ranks) {

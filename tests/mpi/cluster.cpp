@@ -8,6 +8,7 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -111,6 +112,22 @@ BOOST_DATA_TEST_CASE(runs_any_schedule_on_nodes_of_any_size, data::make({1, 2, 3
     using by_size = ddl::selected<ddl::at_most<1000, ddl::tree>,
                                   ddl::otherwise<ddl::hierarchical<ddl::recursive_halving, ddl::direct>>>;
     expect_exact_sums<by_size>(world);
+}
+
+BOOST_DATA_TEST_CASE(lets_a_long_vector_pass_through_the_levels_in_pieces, data::make({1, 2, 3}), most) {
+    ddl::cluster world = cluster_of(most);
+    const std::size_t count = (std::size_t{13} << 20) / sizeof(std::uint32_t) + 5;  // three pieces
+    const auto expected = fold_of<std::uint32_t>(world.size(), count, ddl::sum{});
+    const auto values = values_of<std::uint32_t>(world.rank(), count);
+    std::vector<std::uint32_t> out(count);
+    const auto sums = [&]<class Schedule>(Schedule) {
+        std::fill(out.begin(), out.end(), 0U);
+        ddl::allreduce<Schedule>(world, values, out);
+        BOOST_TEST((out == expected));
+    };
+    sums(ddl::tuned{});
+    sums(ddl::hierarchical<ddl::direct, ddl::recursive_doubling>{});  // with two nodes a single round
+    sums(ddl::hierarchical<ddl::ring, ddl::recursive_halving>{});
 }
 
 BOOST_AUTO_TEST_CASE(runs_any_schedule_on_nodes_whose_ranks_are_dealt) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/executor/messages.hpp>
+#include <ddl/executor/call.hpp>
+#include <ddl/executor/message_wait.hpp>
+#include <ddl/kernel/combine.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 
 #include <cstddef>
+#include <optional>
 
 namespace ddl {
 
@@ -62,8 +65,8 @@ agreement join_agreements(Transport& wire, agreement known, call_site where, std
     auto* const incoming = outgoing + 1;
     for (int round = 0; round < program.rounds(); ++round) {
         where.round = round;
-        outbox<Transport> sends{wire};
-        outbox<Transport> receives{wire};
+        std::optional<pending_message<Transport>> sent;
+        std::optional<pending_message<Transport>> received;
         action arrival = action::send;
         for (int i = 0, width = program.width(rank, round); i < width; ++i) {
             const transfer t = program.at(rank, round, i);
@@ -71,15 +74,15 @@ agreement join_agreements(Transport& wire, agreement known, call_site where, std
                 outgoing->head = known;
                 const std::size_t carried = known.carries != 0 && known.differs < 0 ? bytes : 0;
                 kernel::copy(static_cast<const std::byte*>(payload), outgoing->body, carried);
-                sends.push(t.peer, wire.send(t.peer, outgoing, offsetof(envelope, body) + carried, tag));
+                sent.emplace(wire, t.peer, wire.send(t.peer, outgoing, offsetof(envelope, body) + carried, tag));
             } else {
                 // a peer that disagrees may bring more or less than we do
-                receives.push(t.peer, wire.receive(t.peer, incoming, sizeof(envelope), tag));
+                received.emplace(wire, t.peer, wire.receive(t.peer, incoming, sizeof(envelope), tag));
                 arrival = t.what;
             }
         }
-        receives.complete_all(where);
-        sends.complete_all(where);
+        if (received) received->complete(where);
+        if (sent) sent->complete(where);
         if (arrival == action::send) continue;
         const agreement& theirs = incoming->head;
         const bool lower = theirs.lowest < known.lowest;

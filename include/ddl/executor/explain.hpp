@@ -23,6 +23,17 @@ struct spelled<hierarchical<Inner, Outer...>> {
     }
 };
 
+template <int Ranks, class Few, class Many>
+struct spelled<few_or_many<Ranks, Few, Many>> {
+    static void append(text& line) {
+        line.append("few_or_many<%d, ", Ranks);
+        spelled<Few>::append(line);
+        line.append(", ");
+        spelled<Many>::append(line);
+        line.append(">");
+    }
+};
+
 /// What a call of `count` elements will do over a transport. `Schedule` is resolved for it.
 template <class Schedule, class Op, class Element, class Transport>
 text explain_call(Transport& ranks, collective what, const void* in, std::size_t count) {
@@ -82,9 +93,8 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
                 count * sizeof(accumulator_t<Op, Element>) <= contract_bytes)
                 line.append(", in the messages that compare the calls");
             else
-                line.append(", %d chunks in %d rounds, in segments of %zu to %zu bytes", program.chunks(),
-                            program.rounds(), message_run<Transport>::shortest_segment,
-                            message_run<Transport>::longest_segment);
+                line.append(", %d chunks in %d rounds, in segments of %zu bytes", program.chunks(), program.rounds(),
+                            segments_of<Transport>.length(1));
         }
     });
 }

@@ -1,209 +1,210 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/executor/call.hpp>
+#include <ddl/executor/message_lanes.hpp>
+#include <ddl/executor/message_wait.hpp>
 #include <ddl/kernel/combine.hpp>
-#include <ddl/schedule/program.hpp>
-#include <ddl/transport/patience.hpp>
 
-#include <vector>
+#include <memory>
 
 namespace ddl {
 
-/// Tags of a call's messages. A transport may use others for itself.
-enum class message_tag : int { contract = 1, payload = 2 };
-
-/// Waits for a message. Everything that a rank waits for passes here, so no wait is without a deadline.
-template <message_transport Transport>
-void complete(Transport& wire, typename Transport::ticket& message, const call_site& where, int peer) {
-    if (wire.test(message)) return;
-    patience waiting{wire.limit(), patience::crowded};  // each turn is a look at the network, and long enough
-    while (!wire.test(message)) {
-        if (!waiting.pause()) continue;
-        wire.listen(where);
-        if (!waiting.expired()) continue;
-        const error failure(errc::timeout, where.operation, wire.rank(), where.round,
-                            "rank %d did not answer within %g s; see what holds it up, or set a longer timeout", peer,
-                            waiting.limit());
-        wire.fail(errc::timeout, failure.what());
-        throw failure;
-    }
-}
-
-/// Messages under way, with the peer of each, in the order of their posting. Gives up on what is left when it goes.
-template <message_transport Transport>
-class outbox {
-public:
-    explicit outbox(Transport& wire) noexcept : wire_{wire} {}
-    outbox(const outbox&) = delete;
-    outbox& operator=(const outbox&) = delete;
-    ~outbox() {
-        for (std::size_t i = done_; i < entries_.size(); ++i) wire_.cancel(entries_[i].message);
-    }
-    void push(int peer, typename Transport::ticket message) { entries_.push_back({std::move(message), peer}); }
-    std::size_t size() const noexcept { return entries_.size() - done_; }
-    /// Waits for the oldest message.
-    void complete_one(const call_site& where) {
-        complete(wire_, entries_[done_].message, where, entries_[done_].peer);
-        ++done_;
-    }
-    void complete_all(const call_site& where) {
-        while (size() > 0) complete_one(where);
-        entries_.clear();
-        done_ = 0;
-    }
-
-private:
-    struct entry {
-        typename Transport::ticket message;
-        int peer;
-    };
-    Transport& wire_;
-    std::vector<entry> entries_;
-    std::size_t done_ = 0;
-};
-
 /// Runs any program over a transport of messages.
 ///
-/// Messages are cut into segments, so that one is combined while the next arrives: an eighth of the message, but long enough
-/// to be worth a message of its own, and short enough for the slots of the longest. All sends and plain receives of a round
-/// are posted at once; arrivals to combine pass through a few slots, and are combined in the order of the program whatever
-/// the order of their arrival, so results are the same bits in every run. Operands for a chunk that is also sent in the
-/// same round wait until all sends of the round are done.
+/// Transfers of a round to one peer are a lane, and so are those from it. A lane moves segments in the order of the program, a
+/// few at a time; lanes do not wait for each other, and a segment is combined while others are under way. What is combined
+/// into the same elements is so in the order of the program whatever the order of arrival, so results are the same bits in
+/// every run. Elements that a round also sends stay as they are until they have left.
 template <message_transport Transport>
 class message_run {
-public:
-    static constexpr std::size_t shortest_segment = std::size_t{1} << 18;
-    static constexpr std::size_t longest_segment = std::size_t{1} << 22;
-    static constexpr int slots = 4;
+    using ticket = typename Transport::ticket;
+    static constexpr segmenting cut = segments_of<Transport>;
 
-    /// Bytes of a segment of a message of `bytes`, in whole elements of `unit` bytes.
-    static constexpr std::size_t segment_length(std::size_t bytes, std::size_t unit) noexcept {
-        const std::size_t eighth = (bytes / 8 + 4095) / 4096 * 4096;
-        const std::size_t wanted = eighth < shortest_segment  ? shortest_segment
-                                   : eighth < longest_segment ? eighth
-                                                              : longest_segment;
-        return wanted > unit ? wanted / unit * unit : unit;
+public:
+    /// What a run needs of scratch.
+    struct room {
+        std::size_t arrivals = 0;  // bytes
+        int width = 0;             // transfers in a round at most
+        std::size_t bytes() const noexcept {
+            return arrivals + static_cast<std::size_t>(cut.messages(width)) * sizeof(ticket) +
+                   static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane));
+        }
+    };
+
+    /// What a run needs on `rank`; `bytes_of_operand(t)` is how long a transfer that is combined is.
+    template <program Program, class Bytes>
+    static room needed(const Program& program, int rank, Bytes bytes_of_operand, std::size_t unit) {
+        room most;
+        for (int round = 0; round < program.rounds(); ++round) {
+            const int width = program.width(rank, round);
+            const std::size_t bytes = arrivals_of(program, rank, round, bytes_of_operand, unit, cut).bytes;
+            most.arrivals = bytes > most.arrivals ? bytes : most.arrivals;
+            most.width = width > most.width ? width : most.width;
+        }
+        return most;
     }
 
-    message_run(Transport& wire, const call_site& where) noexcept : wire_{wire}, where_{where} {}
-
-    /// Bytes that `run` needs for arrivals on `rank`; `bytes_of_operand(t)` is how long a transfer that is combined is.
-    template <program Program, class Bytes>
-    static std::size_t arrival_bytes(const Program& program, int rank, Bytes bytes_of_operand, std::size_t unit) {
-        std::size_t most = 0;
-        std::size_t longest = 0;
-        for (int round = 0; round < program.rounds(); ++round) {
-            std::size_t sum = 0;
-            for (int i = 0, width = program.width(rank, round); i < width; ++i) {
-                const transfer t = program.at(rank, round, i);
-                if (t.what != action::receive_reduce) continue;
-                const std::size_t bytes = bytes_of_operand(t);
-                sum += bytes;
-                longest = bytes > longest ? bytes : longest;
-            }
-            if (needs_room_for_all(program, rank, round) && sum > most) most = sum;
-        }
-        const std::size_t segment = segment_length(longest, unit);
-        const std::size_t slot = longest < segment ? longest : segment;
-        return most > slots * slot ? most : slots * slot;
+    /// `scratch` has room for what is `needed`.
+    message_run(Transport& wire, const call_site& where, const room& has, std::byte* scratch)
+        : wire_{wire}, where_{where}, arrivals_{scratch}, tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)},
+          ticket_count_{cut.messages(has.width)}, legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)},
+          lanes_{reinterpret_cast<lane*>(legs_ + has.width)} {
+        static_assert(alignof(leg) <= alignof(std::max_align_t) && sizeof(ticket) % alignof(leg) == 0);
+        std::uninitialized_value_construct_n(tickets_, ticket_count_);
+    }
+    message_run(const message_run&) = delete;
+    message_run& operator=(const message_run&) = delete;
+    /// Gives up on what is under way, if a failure ended the run.
+    ~message_run() {
+        for (int i = 0; i < lane_count_; ++i)
+            for (int n = lanes_[i].moved.count; n < lanes_[i].posted.count; ++n) wire_.cancel(message(lanes_[i], n));
+        std::destroy_n(tickets_, ticket_count_);
     }
 
     /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side,
-    /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes. `arrivals` has
-    /// `arrival_bytes`.
-    template <program Program, class Place, class Combine>
-    void run(const Program& program, Place place, std::size_t unit, std::byte* arrivals, Combine combine) {
-        const int rank = wire_.rank();
+    /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes. `meanwhile(round)` is
+    /// called in each round while its first messages are under way.
+    template <program Program, class Place, class Combine, class Meanwhile>
+    void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile) {
+        segment_ = cut.length(unit);
         for (int round = 0; round < program.rounds(); ++round) {
-            const int width = program.width(rank, round);
-            if (width == 0) continue;
             where_.round = round;
-            const bool all_at_once = needs_room_for_all(program, rank, round);
-            outbox<Transport> sends{wire_};
-            outbox<Transport> receives{wire_};
-            outbox<Transport> operands{wire_};
-            std::vector<operand> waiting;
-            std::size_t posted = 0;
-            std::byte* free = arrivals;
-            const auto post = [&] {
-                operand& next = waiting[posted];
-                next.arrived = all_at_once ? free : arrivals + posted % slots * slot_;
-                free += next.bytes;
-                operands.push(next.peer, wire_.receive(next.peer, next.arrived, next.bytes, tag));
-                ++posted;
-            };
-            slot_ = 0;
-            for (int i = 0; i < width; ++i) {
-                const transfer t = program.at(rank, round, i);
-                if (t.what == action::send) continue;
-                const auto [data, bytes] = place(t);
-                const std::size_t segment = segment_length(bytes, unit);
-                for (std::size_t at = 0; at < bytes; at += segment) {
-                    const std::size_t here = bytes - at < segment ? bytes - at : segment;
-                    if (t.what == action::receive) {
-                        receives.push(t.peer, wire_.receive(t.peer, data + at, here, tag));
-                        continue;
-                    }
-                    waiting.push_back({data + at, here, t.peer, nullptr});
-                    slot_ = here > slot_ ? here : slot_;
-                    if (all_at_once) post();
+            lay_out(program, round, place, unit);
+            for (int i = 0; i < lane_count_; ++i) post(lanes_[i]);
+            meanwhile(round);
+            message_wait<Transport> waiting{wire_, where_};
+            for (;;) {
+                bool any = false;
+                const lane* open = nullptr;
+                for (int i = 0; i < lane_count_; ++i) {
+                    any = advance(lanes_[i], combine) || any;
+                    if (open == nullptr && !lanes_[i].finished()) open = &lanes_[i];
                 }
+                if (open == nullptr) break;
+                if (any) waiting.restart();
+                else waiting.pause(open->peer);
             }
-            while (posted < waiting.size() && posted < slots) post();
-            for (int i = 0; i < width; ++i) {
-                const transfer t = program.at(rank, round, i);
-                if (t.what != action::send) continue;
-                const auto [data, bytes] = place(t);
-                const std::size_t segment = segment_length(bytes, unit);
-                for (std::size_t at = 0; at < bytes; at += segment)
-                    sends.push(t.peer, wire_.send(t.peer, data + at, bytes - at < segment ? bytes - at : segment, tag));
-            }
-            if (all_at_once) sends.complete_all(where_);
-            for (const operand& next : waiting) {
-                operands.complete_one(where_);
-                combine(next.peer < rank ? kernel::side::left : kernel::side::right, next.arrived, next.ours,
-                        next.bytes);
-                if (posted < waiting.size()) post();
-            }
-            receives.complete_all(where_);
-            sends.complete_all(where_);
         }
     }
 
 private:
     static constexpr int tag = static_cast<int>(message_tag::payload);
 
-    struct operand {
-        std::byte* ours;
-        std::size_t bytes;
-        int peer;
-        std::byte* arrived;
-    };
-
-    /// Whether the operands of a round cannot share slots: one of them is for a chunk that the round also sends, or plain
-    /// receives stand between them, beside which they must be posted in order.
-    template <program Program>
-    static bool needs_room_for_all(const Program& program, int rank, int round) {
-        const int width = program.width(rank, round);
-        bool replaces = false;
-        bool combines = false;
-        for (int i = 0; i < width; ++i) {
-            const transfer t = program.at(rank, round, i);
-            replaces = replaces || t.what == action::receive;
-            if (t.what != action::receive_reduce) continue;
-            combines = true;
-            for (int j = 0; j < width; ++j) {
-                const transfer s = program.at(rank, round, j);
-                if (s.what == action::send && s.chunk < t.chunk + t.count && t.chunk < s.chunk + s.count) return true;
+    /// Sets out the legs and lanes of a round, receives first.
+    template <program Program, class Place>
+    void lay_out(const Program& program, int round, Place place, std::size_t unit) {
+        const int rank = wire_.rank();
+        operands_ = arrivals_of(
+            program, rank, round, [&](const transfer& t) { return place(t).bytes; }, unit, cut);
+        lane_count_ = 0;
+        int legs = 0;
+        std::byte* free = arrivals_;
+        for (const bool sends : {false, true})
+            for (int i = 0, width = program.width(rank, round); i < width; ++i) {
+                const transfer t = program.at(rank, round, i);
+                if ((t.what == action::send) != sends) continue;
+                const auto [data, bytes] = place(t);
+                if (bytes == 0) continue;
+                legs_[legs] = {data, bytes, free, t.what, -1};
+                if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
+                append(legs++, t.peer, sends);
             }
+        depth_ = lane_count_ > 0 ? cut.messages(lane_count_) / lane_count_ : 1;
+        for (int i = 0; i < lane_count_; ++i) {
+            lanes_[i].slots = free;
+            if (lanes_[i].combines && !operands_.own_room) free += static_cast<std::size_t>(depth_) * operands_.slot;
         }
-        return replaces && combines;
+    }
+
+    /// Puts a leg at the end of its lane.
+    void append(int index, int peer, bool sends) {
+        lane* mine = lanes_;
+        while (mine != lanes_ + lane_count_ && !(mine->peer == peer && mine->sends == sends)) ++mine;
+        const bool combines = legs_[index].what == action::receive_reduce;
+        if (mine == lanes_ + lane_count_) {
+            const lane_position begin{index, 0, 0};
+            *mine = {peer, sends, combines, index, begin, begin, begin, nullptr};
+            ++lane_count_;
+            return;
+        }
+        mine->combines = mine->combines || combines;
+        legs_[mine->last].next = index;
+        mine->last = index;
+    }
+
+    ticket& message(const lane& of, int count) const noexcept {
+        return tickets_[(&of - lanes_) * depth_ + count % depth_];
+    }
+    std::size_t length(const lane_position& here) const noexcept {
+        const std::size_t left = legs_[here.leg].bytes - here.at;
+        return left < segment_ ? left : segment_;
+    }
+    void step(lane_position& here) const noexcept {
+        here.at += segment_;
+        ++here.count;
+        if (here.at >= legs_[here.leg].bytes) here = {legs_[here.leg].next, 0, here.count};
+    }
+    std::byte* arrival(const lane& from, const lane_position& here) const noexcept {
+        if (operands_.own_room) return legs_[here.leg].arrival + here.at;
+        return from.slots + static_cast<std::size_t>(here.count % depth_) * operands_.slot;
+    }
+
+    /// Sends or receives what the lane has room for.
+    void post(lane& mine) {
+        const lane_position& oldest = mine.sends || operands_.own_room ? mine.moved : mine.used;
+        for (lane_position& next = mine.posted; next.leg >= 0 && next.count - oldest.count < depth_; step(next)) {
+            const leg& here = legs_[next.leg];
+            std::byte* const data = here.what == action::receive_reduce ? arrival(mine, next) : here.data + next.at;
+            message(mine, next.count) = mine.sends ? wire_.send(mine.peer, data, length(next), tag)
+                                                   : wire_.receive(mine.peer, data, length(next), tag);
+        }
+    }
+
+    /// Goes a segment further, if one has moved or can be combined. Whether it did.
+    template <class Combine>
+    bool advance(lane& mine, Combine& combine) {
+        const bool moves = mine.moved.count < mine.posted.count && wire_.test(message(mine, mine.moved.count));
+        if (moves) step(mine.moved);
+        const bool uses = !mine.sends && mine.used.count < mine.moved.count && !is_held_up(mine);
+        if (uses) {
+            const leg& here = legs_[mine.used.leg];
+            if (here.what == action::receive_reduce)
+                combine(mine.peer < wire_.rank() ? kernel::side::left : kernel::side::right, arrival(mine, mine.used),
+                        here.data + mine.used.at, length(mine.used));
+            step(mine.used);
+        }
+        if (moves || uses) post(mine);
+        return moves || uses;
+    }
+
+    /// Whether the elements that the next operand of a lane is for have yet to be sent, or combined with an earlier one.
+    bool is_held_up(const lane& mine) const noexcept {
+        const leg& here = legs_[mine.used.leg];
+        if (!operands_.entangled || here.what != action::receive_reduce) return false;
+        const std::byte* const begin = here.data + mine.used.at;
+        const std::byte* const end = begin + length(mine.used);
+        for (const lane* other = lanes_; other != lanes_ + lane_count_; ++other) {
+            const lane_position& left = other->sends ? other->moved : other->used;
+            std::size_t at = left.at;
+            for (int i = left.leg; i >= 0 && (other->sends || i < mine.used.leg); i = legs_[i].next, at = 0)
+                if (legs_[i].what != action::receive && legs_[i].data + at < end &&
+                    begin < legs_[i].data + legs_[i].bytes)
+                    return true;
+        }
+        return false;
     }
 
     Transport& wire_;
     call_site where_;
-    std::size_t slot_ = 0;
+    std::byte* arrivals_;
+    ticket* tickets_;
+    int ticket_count_;
+    leg* legs_;
+    lane* lanes_;
+    int lane_count_ = 0;
+    int depth_ = 1;
+    std::size_t segment_ = 0;
+    arrivals operands_;
 };
 
 }  // namespace ddl

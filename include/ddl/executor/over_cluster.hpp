@@ -44,21 +44,44 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
     return agree(ranks.wire(), ours, where);
 }
 
+/// The pieces in which a long vector of `bytes` passes through the levels, so that one is reduced in memory while another
+/// crosses the wire: long enough for a segment to each rank.
+inline int pieces_of(std::size_t bytes, int ranks, std::size_t segment) noexcept {
+    constexpr std::size_t shortest = std::size_t{4} << 20;
+    const std::size_t each = static_cast<std::size_t>(ranks) * segment;
+    const std::size_t pieces = bytes / (each > shortest ? each : shortest);
+    return pieces > 1 ? static_cast<int>(pieces) : 1;
+}
+
 template <hierarchy Schedule, class Accumulator, class Op, clustered_transport Transport>
 void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
     using inner = typename Schedule::inner;
     auto& node = ranks.node();
     auto& wire = ranks.ordered_wire();
+    using wire_transport = std::remove_reference_t<decltype(wire)>;
     const shape groups = shape::listed(ranks.grouping(), ranks.nodes());
     const auto across = Schedule::across(groups);
     const int group = groups.group_of(wire.rank());
-    const node_shares shares{{count, across.chunks()}, across.cut, node.size()};
     const inside_groups<inner> down{groups, across.cut};
-    inside_node<inner, false>(node, down, groups.first(group), shares, data, op);
-    message_call<unchecked, std::remove_reference_t<decltype(wire)>> here{wire, {}};
-    here.compare();
-    fold_over(here, across, static_cast<const Accumulator*>(data), data, count, op, wire.size(), true);
-    inside_node<inner, true>(node, down, groups.first(group), shares, data, op);
+    const partition pieces{count,
+                           pieces_of(count * sizeof(Accumulator), wire.size(), segments_of<wire_transport>.bytes)};
+    const auto inside = [&]<bool Gathers>(int piece) {
+        const node_shares shares{{pieces.length(piece), across.chunks()}, across.cut, node.size()};
+        inside_node<inner, Gathers>(node, down, groups.first(group), shares, data + pieces.first(piece), op);
+    };
+    inside.template operator()<false>(0);
+    for (int piece = 0; piece < pieces.parts; ++piece) {
+        message_call<unchecked, wire_transport> here{wire, {}};
+        here.compare();
+        const auto place = even_chunks{{pieces.length(piece), across.chunks()}};
+        here.template reserve<Accumulator>(across, 0, place);
+        here.run(across, data + pieces.first(piece), place, combine_bytes<Accumulator>(op), [&](int round) {
+            if (round == 0 && piece > 0) inside.template operator()<true>(piece - 1);
+            if (round == across.rounds() - 1 && piece + 1 < pieces.parts) inside.template operator()<false>(piece + 1);
+        });
+        here.end();
+    }
+    inside.template operator()<true>(pieces.parts - 1);
 }
 
 template <class Schedule, class Checking, class Op, class Element, clustered_transport Transport>

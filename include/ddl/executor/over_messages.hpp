@@ -3,6 +3,7 @@
 
 #include <ddl/executor/block_layout.hpp>
 #include <ddl/executor/contract.hpp>
+#include <ddl/executor/messages.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/schedule/rooted.hpp>
@@ -34,6 +35,9 @@ auto combine_bytes(const Op& op) {
     };
 }
 
+/// Nothing else is to be done while messages are under way.
+inline constexpr auto no_meanwhile = [](int) {};
+
 /// One call over messages: opens the communicator, compares the call, runs programs, and leaves word if it is cut short.
 template <class Checking, message_transport Transport>
 class message_call {
@@ -57,7 +61,7 @@ public:
             .throw_if_differs(what_, wire_.rank());
     }
 
-    /// Scratch for `elements` accumulators and the arrivals of `program`; call once, before `run`.
+    /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
     template <class Accumulator, program Program, class Place>
     Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
         const std::size_t work = (elements * sizeof(Accumulator) + 63) / 64 * 64;
@@ -65,17 +69,17 @@ public:
             if constexpr (requires { place.length(t); }) return place.length(t) * sizeof(Accumulator);
             else return std::size_t{0};  // nothing is combined
         };
-        std::byte* const all = wire_.scratch(
-            work + message_run<Transport>::arrival_bytes(program, wire_.rank(), measure, sizeof(Accumulator)));
-        arrivals_ = all + work;
+        room_ = message_run<Transport>::needed(program, wire_.rank(), measure, sizeof(Accumulator));
+        std::byte* const all = wire_.scratch(work + room_.bytes());
+        scratch_ = all + work;
         return reinterpret_cast<Accumulator*>(all);
     }
 
     /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie.
-    template <program Program, class Accumulator, class Place, class Combine>
-    void run(const Program& program, Accumulator* work, Place place, Combine combine) {
-        message_run<Transport>{wire_, where_}.run(
-            program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), arrivals_, combine);
+    template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile)>
+    void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {}) {
+        message_run<Transport>{wire_, where_, room_, scratch_}.run(
+            program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile);
     }
 
     void end() noexcept { half_done_.end(); }
@@ -85,7 +89,8 @@ private:
     call what_;
     call_site where_;
     half_done<Transport> half_done_;
-    std::byte* arrivals_ = nullptr;
+    typename message_run<Transport>::room room_;
+    std::byte* scratch_ = nullptr;
 };
 
 /// Nothing is combined.

@@ -4,6 +4,7 @@
 #include <ddl/executor/call.hpp>
 #include <ddl/schedule/cost.hpp>
 #include <ddl/schedule/direct.hpp>
+#include <ddl/schedule/few_or_many.hpp>
 #include <ddl/schedule/hierarchical.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 #include <ddl/schedule/recursive_halving.hpp>
@@ -79,12 +80,14 @@ struct default_schedule<collective::all_to_all, Commutes, Transport> {
     using type = selected<at_most<65536, direct>, otherwise<ring>>;
 };
 
-/// A level a schedule: long vectors are reduced inside, then across. How short ones travel is the wire's affair.
-template <class Outer, class Short>
-using levels_for_long = selected<at_most<16384, Short>, otherwise<hierarchical<direct, Outer>>>;
+/// A level a schedule: long vectors are reduced inside, then across. How short ones travel is the wire's affair. Among few
+/// nodes the longest go round in a ring: partners that never change keep their connections at full speed.
+template <class Outer, class Short, class Longest>
+using levels_for_long = selected<at_most<16384, Short>, at_most<std::size_t{4} << 20, hierarchical<direct, Outer>>,
+                                 otherwise<hierarchical<direct, few_or_many<16, Longest, Outer>>>>;
 template <clustered_transport Transport>
 struct default_schedule<collective::allreduce, true, Transport> {
-    using type = levels_for_long<recursive_halving, recursive_doubling>;
+    using type = levels_for_long<recursive_halving, recursive_doubling, ring>;
 };
 template <clustered_transport Transport>
 struct default_schedule<collective::allreduce, false, Transport> {

@@ -67,8 +67,12 @@ public:
     /// Turns spent spinning, where every rank can have a core of its own, and where ranks are in each other's way.
     static constexpr int alone = 200;
     static constexpr int crowded = 20;
+    /// Turns spent yielding, where a sleep would be long beside what is awaited, and where others have use for the core.
+    static constexpr int long_stay = 2'000;
+    static constexpr int short_stay = 200;
 
-    explicit patience(timeout limit, int spins = alone) noexcept : limit_{limit.seconds}, spins_{spins} {}
+    explicit patience(timeout limit, int spins = alone, int yields = long_stay) noexcept
+        : limit_{limit.seconds}, spins_{spins}, yields_{yields} {}
 
     /// Lets some time pass. True if the caller should look for dead peers and ask `expired()`.
     bool pause() noexcept {
@@ -77,7 +81,7 @@ public:
             if (turns_ > eager) relax();
             return false;
         }
-        if (turns_ < spins_ + yields) {
+        if (turns_ < spins_ + yields_) {
             ::sched_yield();
             return turns_ % 64 == 0;
         }
@@ -97,9 +101,9 @@ public:
 
 private:
     static constexpr int eager = 128;  // turns without a pause, for what is on its way already
-    static constexpr int yields = 2'000;
     double limit_;
     int spins_;
+    int yields_;
     long turns_ = 0;
     double start_ = 0;
 };

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/schedule/program.hpp>
+
+#include <cstddef>
+
+namespace ddl {
+
+/// How messages are cut, and how many pieces are under way at a time.
+struct segmenting {
+    std::size_t bytes;  // of a segment
+    int depth;          // segments under way to a peer, and from it
+
+    /// Messages under way in a round of so many lanes at most; also slots, of so many lanes with operands.
+    constexpr int messages(int lanes) const noexcept {
+        const int enough = 8 * depth;
+        if (lanes >= enough) return lanes;
+        return lanes * depth < enough ? lanes * depth : enough;
+    }
+    /// Bytes of a segment, in whole elements of `unit` bytes.
+    constexpr std::size_t length(std::size_t unit) const noexcept { return bytes > unit ? bytes / unit * unit : unit; }
+};
+
+/// Just below 64 KiB: many networks send so much at once, and from there on first ask the receiver, who answers between
+/// other messages; then a link that could carry both directions at a time carries one. As many at a time as hide the time of
+/// a few. Specialise it for a transport, in every program of a job alike:
+/// `template <> inline constexpr ddl::segmenting ddl::segments_of<ddl::mpi>{.bytes = 1 << 20, .depth = 4};`
+template <class Transport>
+inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
+
+/// Bytes in whole cache lines.
+constexpr std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+/// A transfer of a round, where its bytes lie.
+struct leg {
+    std::byte* data;
+    std::size_t bytes;
+    std::byte* arrival;  // where an operand is received, if each has a room of its own
+    action what;
+    int next;  // of the same lane, -1 behind the last
+};
+
+/// A segment of a lane.
+struct lane_position {
+    int leg;         // -1 behind the last
+    std::size_t at;  // bytes into it
+    int count;       // segments before it
+};
+
+/// The transfers of a round to one peer, or from it, in the order of the program.
+struct lane {
+    int peer;
+    bool sends;
+    bool combines;
+    int last;  // leg
+    lane_position posted;
+    lane_position moved;  // sent or received
+    lane_position used;   // of arrivals: combined, if they are operands
+    std::byte* slots;     // for arrivals, if operands have no room of their own
+
+    bool finished() const noexcept { return (sends ? moved : used).leg < 0; }
+};
+
+/// How the operands of a round are received: in slots of `slot` bytes, or in a room of its own for each.
+struct arrivals {
+    bool own_room = false;
+    bool entangled = false;  // something is combined twice, or also sent
+    std::size_t slot = 0;
+    std::size_t bytes = 0;
+};
+
+/// That of `rank`. `bytes_of(t)` is how long a transfer that is combined is.
+template <program Program, class Bytes>
+arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of, std::size_t unit,
+                     const segmenting& cut) {
+    arrivals result;
+    std::size_t all = 0;
+    int operands = 0;
+    for (int i = 0, width = program.width(rank, round); i < width; ++i) {
+        const transfer t = program.at(rank, round, i);
+        if (t.what != action::receive_reduce) continue;
+        ++operands;
+        const std::size_t bytes = bytes_of(t);
+        const std::size_t segment = bytes < cut.length(unit) ? bytes : cut.length(unit);
+        all += whole_lines(bytes);
+        result.slot = whole_lines(segment) > result.slot ? whole_lines(segment) : result.slot;
+        for (int j = 0; j < width; ++j) {
+            const transfer s = program.at(rank, round, j);
+            if (j == i || s.chunk >= t.chunk + t.count || t.chunk >= s.chunk + s.count) continue;
+            result.entangled = true;
+            if (s.what == action::send)
+                result.own_room = true;  // a slot would wait for the send, and the send for a slot
+        }
+    }
+    const std::size_t slots = static_cast<std::size_t>(cut.messages(operands)) * result.slot;
+    result.own_room = result.own_room || all <= slots;
+    result.bytes = result.own_room ? all : slots;
+    return result;
+}
+
+}  // namespace ddl
