@@ -4,11 +4,19 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <string>
 #include <tuple>
 
 #include "../collective/oracle.hpp"
 #include "../collective/sweep.hpp"
 #include "own_schedules.hpp"
+
+// What a machine's own header may say, here of a transport that only this program has.
+struct coarse : ddl::recording {
+    explicit coarse(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+};
+template <>
+inline constexpr ddl::segmenting ddl::segments_of<coarse>{.bytes = std::size_t{1} << 20, .depth = 4};
 
 namespace {
 
@@ -111,6 +119,24 @@ BOOST_AUTO_TEST_CASE(a_rank_sends_what_its_program_says) {
         for (const auto& one : sends)
             require(one.peer == (ranks.rank() + 1) % 3 && one.bytes == 1000 * sizeof(int),
                     "a third to the right each time");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_cut_messages_otherwise_do_not_run_together) {
+    ddl::recording::run(2, [](ddl::recording& team) {
+        coarse own{team.split(0, team.rank())};
+        std::vector<float> values(100'000, 1.0F);
+        bool refused = false;
+        try {
+            if (team.rank() == 0) ddl::allreduce(own, values);
+            else ddl::allreduce(static_cast<ddl::recording&>(own), values);
+        } catch (const ddl::error& failure) {
+            refused = failure.code() == ddl::errc::mismatch &&
+                      std::string{failure.what()}.find("was compiled with other limits") != std::string::npos;
+        }
+        require(refused, "no rank says so");
+        ddl::allreduce(own, values);
+        require(values[99'999] == 2.0F, "the communicator is as good as before");
     });
 }
 

@@ -2,6 +2,8 @@
 #define BOOST_TEST_MODULE schedule few_or_many
 #include <ddl/schedule/few_or_many.hpp>
 #include <ddl/schedule/proof.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
+#include <ddl/schedule/ring.hpp>
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -29,6 +31,7 @@ bool run_alike(int size) {
 }  // namespace
 
 static_assert(ddl::proves_allreduce<either>(6) && ddl::proves_allreduce<either>(7));
+static_assert(ddl::has_halves<ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>>);
 static_assert(ddl::proves_reduce_scatter<either>(6) && ddl::proves_all_gather<either>(7));
 
 BOOST_DATA_TEST_CASE(few_ranks_run_the_one_and_more_the_other, data::xrange(1, 13), size) {

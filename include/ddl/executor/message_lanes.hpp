@@ -4,13 +4,19 @@
 #include <ddl/schedule/program.hpp>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace ddl {
 
 /// How messages are cut, and how many pieces are under way at a time.
 struct segmenting {
     std::size_t bytes;  // of a segment
-    int depth;          // segments under way to a peer, and from it
+    int depth;          // segments under way to a peer, and from it, at most
+
+    /// What ranks compare, for both ends of a message cut it alike or not at all.
+    constexpr std::uint32_t fingerprint() const noexcept {
+        return static_cast<std::uint32_t>((bytes * 0x9e37'79b9'7f4a'7c15U) >> 32);
+    }
 
     /// Messages under way in a round of so many lanes at most; also slots, of so many lanes with operands.
     constexpr int messages(int lanes) const noexcept {

@@ -174,7 +174,9 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
     }
 }
 template <class Checking, class Transport>
-void compare_levels(Transport& ranks, const call& what) {
+void compare_levels(Transport& ranks, call what) {
+    if constexpr (requires { ranks.wire(); })
+        what.limits = segments_of<std::remove_cvref_t<decltype(ranks.wire())>>.fingerprint();
     ranks.begin({to_string(what.what), 0});
     if constexpr (Checking::compares) {
         const agreement verdict = agree(ranks, {what, what, ranks.rank(), -1, 0, 0}, {to_string(what.what), 0});

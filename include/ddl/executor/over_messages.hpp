@@ -44,6 +44,7 @@ class message_call {
 public:
     message_call(Transport& wire, const call& what)
         : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
+        what_.limits = segments_of<Transport>.fingerprint();
         wire_.begin(where_);
     }
 
@@ -64,7 +65,7 @@ public:
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
     template <class Accumulator, program Program, class Place>
     Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
-        const std::size_t work = (elements * sizeof(Accumulator) + 63) / 64 * 64;
+        const std::size_t work = whole_lines(elements * sizeof(Accumulator));
         const auto measure = [&](const transfer& t) {
             if constexpr (requires { place.length(t); }) return place.length(t) * sizeof(Accumulator);
             else return std::size_t{0};  // nothing is combined

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/schedule/recursive_halving.hpp>
-#include <ddl/schedule/ring.hpp>
+#include <ddl/schedule/proof.hpp>
 
 namespace ddl {
 
@@ -11,18 +10,22 @@ inline constexpr int capacity_of = 0;
 template <int Capacity>
 inline constexpr int capacity_of<transfer_list<Capacity>> = Capacity;
 
+/// Transfers that the list of a round of a textbook schedule can hold; 0 if it is no `transfer_list`.
+template <class Schedule>
+inline constexpr int transfers_of = 0;
+template <class Schedule>
+    requires requires { Schedule::round(0, 1, 0); }
+inline constexpr int transfers_of<Schedule> = capacity_of<decltype(Schedule::round(0, 1, 0))>;
+
 /// `Few` among up to `Ranks` ranks, `Many` among more: `few_or_many<16, ring, recursive_halving>`. Both are textbook schedules
-/// whose rounds are `transfer_list`s.
+/// whose rounds are `transfer_list`s, with halves or both without.
 template <int Ranks, class Few, class Many>
 struct few_or_many {
-    static constexpr const char* name = "few_or_many";
     static constexpr int chunks(int size) noexcept { return size <= Ranks ? Few::chunks(size) : Many::chunks(size); }
     static constexpr int rounds(int size) noexcept { return size <= Ranks ? Few::rounds(size) : Many::rounds(size); }
 
     static constexpr auto round(int rank, int size, int k) noexcept {
-        constexpr int of_few = capacity_of<decltype(Few::round(0, 1, 0))>;
-        constexpr int of_many = capacity_of<decltype(Many::round(0, 1, 0))>;
-        transfer_list<(of_few > of_many ? of_few : of_many)> transfers;
+        transfer_list<(transfers_of<Few> > transfers_of<Many> ? transfers_of<Few> : transfers_of<Many>)> transfers;
         const auto take = [&](const auto& from) {
             for (int i = 0; i < from.size(); ++i) transfers.push(from[i]);
         };
@@ -32,6 +35,33 @@ struct few_or_many {
     }
 };
 
-static_assert(has_halves<few_or_many<16, ring, recursive_halving>>);
+/// What few ranks show of a schedule (its halves, the order in which it combines) is taken as true of many.
+template <int Ranks, class Few, class Many>
+struct arguments_of<few_or_many<Ranks, Few, Many>> {
+    static constexpr bool lists = transfers_of<Few> > 0 && transfers_of<Many> > 0;
+    static constexpr bool alike = [] {
+        if constexpr (lists) return has_halves<Few> == has_halves<Many>;
+        else return false;
+    }();
+    static constexpr bool in_order = [] {
+        if constexpr (lists) return !keeps_rank_order<Few> || keeps_rank_order<Many>;
+        else return false;
+    }();
+    static constexpr bool fit = lists && alike && in_order;
+    static constexpr void complain() noexcept {
+        if constexpr (!lists)
+            static_assert(lists,
+                          "ddl: few_or_many takes schedules whose rounds are transfer lists; write "
+                          "ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>");
+        else if constexpr (!alike)
+            static_assert(alike,
+                          "ddl: one schedule of few_or_many has halves and the other has none; write "
+                          "ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>");
+        else
+            static_assert(in_order,
+                          "ddl: few_or_many would keep the order of few ranks only; name a second schedule that "
+                          "keeps it, such as ddl::recursive_doubling");
+    }
+};
 
 }  // namespace ddl
