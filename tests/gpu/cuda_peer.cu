@@ -20,7 +20,11 @@
 
 namespace {
 
-constexpr ddl::timeout hung{20};  // sooner than ctest gives up, so that we hear who waits for whom
+/// A hang ends sooner than ctest gives up, so that we hear who waits for whom.
+template <class Body>
+void run(int ranks, Body body) {
+    ddl::cuda_peer::run(ranks, body, ddl::timeout{20});
+}
 
 struct first_of_both {  // a user's op that depends on the order of its operands
     template <class Type>
@@ -136,32 +140,29 @@ void graphs() {
     }
     cudaStream_t stream = nullptr;
     ddl::require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", -1, 0);
-    ddl::cuda_peer::run(
-        2,
-        [stream](ddl::cuda_peer& team) {
-            thrust::device_vector<int> values(1000, 1);
-            cudaGraph_t graph = nullptr;
-            ddl::barrier(team);
-            if (team.rank() == 0)
-                ddl::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed),
-                                  "cudaStreamBeginCapture", 0, 0);
-            ddl::barrier(team);
-            ddl::allreduce(team.on(stream), values);
-            ddl::barrier(team);
-            if (team.rank() == 0) {
-                cudaGraphExec_t runs = nullptr;
-                ddl::require_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture", 0, 0);
-                ddl::require_cuda(cudaGraphInstantiate(&runs, graph, 0), "cudaGraphInstantiate", 0, 0);
-                for (int turn = 0; turn < 2; ++turn)
-                    ddl::require_cuda(cudaGraphLaunch(runs, stream), "cudaGraphLaunch", 0, 0);
-                ddl::require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize", 0, 0);
-                ddl::require_cuda(cudaGraphExecDestroy(runs), "cudaGraphExecDestroy", 0, 0);
-                ddl::require_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy", 0, 0);
-            }
-            ddl::barrier(team);
-            require(values[0] == 4 && values[999] == 4, "two sums of two ranks");
-        },
-        hung);
+    run(2, [stream](ddl::cuda_peer& team) {
+        thrust::device_vector<int> values(1000, 1);
+        cudaGraph_t graph = nullptr;
+        ddl::barrier(team);
+        if (team.rank() == 0)
+            ddl::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture", 0,
+                              0);
+        ddl::barrier(team);
+        ddl::allreduce(team.on(stream), values);
+        ddl::barrier(team);
+        if (team.rank() == 0) {
+            cudaGraphExec_t runs = nullptr;
+            ddl::require_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture", 0, 0);
+            ddl::require_cuda(cudaGraphInstantiate(&runs, graph, 0), "cudaGraphInstantiate", 0, 0);
+            for (int turn = 0; turn < 2; ++turn)
+                ddl::require_cuda(cudaGraphLaunch(runs, stream), "cudaGraphLaunch", 0, 0);
+            ddl::require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize", 0, 0);
+            ddl::require_cuda(cudaGraphExecDestroy(runs), "cudaGraphExecDestroy", 0, 0);
+            ddl::require_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy", 0, 0);
+        }
+        ddl::barrier(team);
+        require(values[0] == 4 && values[999] == 4, "two sums of two ranks");
+    });
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", -1, 0);
 }
 
@@ -190,14 +191,11 @@ void mistakes(ddl::cuda_peer& team) {
 int main() {
     return on_a_gpu("gpu.cuda_peer", [] {
         for (const int ranks : {1, 2, 4, 5})
-            ddl::cuda_peer::run(
-                ranks,
-                [](ddl::cuda_peer& team) {
-                    matrix(team);
-                    streams(team);
-                    if (team.size() > 1) mistakes(team);
-                },
-                hung);
+            run(ranks, [](ddl::cuda_peer& team) {
+                matrix(team);
+                streams(team);
+                if (team.size() > 1) mistakes(team);
+            });
         graphs();
     });
 }
