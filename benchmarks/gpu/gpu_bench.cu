@@ -4,8 +4,8 @@
 #include <ddl/transport/staged.cuh>
 #include <ddl/transport/threads.hpp>
 
-#include <thrust/execution_policy.h>
 #include <thrust/functional.h>
+#include <thrust/system/cuda/execution_policy.h>
 #include <thrust/transform.h>
 
 #include <cstdio>
@@ -49,6 +49,7 @@ template <class... Values>
 void row(const char* format, Values... values) {
     char line[768];
     std::snprintf(line, sizeof line, format, values...);
+    std::fprintf(stderr, "%s\n", line);  // at once, lest a hang takes it away
     table += line;
     table += '\n';
 }
@@ -76,16 +77,18 @@ double add_rate(std::size_t bytes, int processors) {
 /// The straightforward form: all inputs copied side by side, added, and the sum copied to all outputs.
 double straightforward(problem<float>& ranks, std::size_t count) {
     const int size = ranks.places.size;
+    constexpr cudaStream_t stream = nullptr;
+    const auto policy = thrust::cuda::par_nosync.on(stream);  // else every sum waits for the GPU
     const device_memory side_by_side{count * sizeof(float) * static_cast<std::size_t>(size)};
     const auto part = [&](int rank) { return side_by_side.as<float>() + static_cast<std::size_t>(rank) * count; };
-    return microseconds_each(nullptr, rows, 1, [&] {
+    return microseconds_each(stream, rows, 1, [&] {
         const auto copy = [&](float* to, const float* from) {
-            require_success(cudaMemcpyAsync(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice, nullptr),
+            require_success(cudaMemcpyAsync(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice, stream),
                             "cudaMemcpyAsync");
         };
         for (int rank = 0; rank < size; ++rank) copy(part(rank), ranks.places.in[rank]);
         for (int rank = 1; rank < size; ++rank)
-            thrust::transform(thrust::device, part(0), part(0) + count, part(rank), part(0), thrust::plus<float>{});
+            thrust::transform(policy, part(0), part(0) + count, part(rank), part(0), thrust::plus<float>{});
         for (int rank = 0; rank < size; ++rank) copy(ranks.places.out[rank], part(0));
     });
 }
@@ -104,10 +107,11 @@ void long_vectors(int size, std::size_t bytes, std::uint64_t seed, double limit)
     };
     std::vector<sample> samples;
     for (int blocks = widest.blocks; blocks >= 1 && samples.size() < 5; blocks /= 2) {
-        const ddl::grid_shape shape{blocks, widest.threads};
-        samples.push_back({blocks, microseconds_each(nullptr, rows, 3, [&] { ranks.launch(fused, shape, nullptr); })});
+        const auto shot = [&] { ranks.launch(fused, {blocks, widest.threads}, nullptr); };
+        ranks.check("two-shot of " + std::to_string(blocks) + " blocks", shot);
+        samples.push_back({blocks, microseconds_each(nullptr, rows, 3, shot)});
+        ranks.require_sums("two-shot of " + std::to_string(blocks) + " blocks, again and again");
     }
-    ranks.require_sums("two-shot");
     const double best =
         std::min_element(samples.begin(), samples.end(), [](auto& l, auto& r) { return l.time < r.time; })->time;
     int smallest = widest.blocks;
@@ -128,12 +132,20 @@ void short_vectors(int size, std::uint64_t seed, cudaStream_t stream) {
         const std::size_t count = bytes / sizeof(float);
         problem<float> ranks{size, count, seed + bytes};
         using body = ddl::grid_one_shot<ddl::sum, float>;
+        if (count > body::most(std::min(ranks.most_blocks(), ddl::grid_window::inbox_blocks))) {
+            row("one-shot p=%d %6zu B  left out: more than the inboxes of %d blocks hold", size, bytes,
+                ranks.most_blocks());
+            continue;
+        }
         const auto shape = ddl::one_shot_shape<body>(count, ranks.most_blocks(), ddl::longest_device_block);
         const auto shot = [&] { ranks.launch(body{ranks.places, count, {}}, shape, stream); };
         const auto barrier = [&] { ranks.launch(empty_barrier<float>{ranks.places}, shape, stream); };
+        ranks.check("one-shot", shot);
+        ranks.refill(seed + bytes + 1);  // what is left in the inboxes is none of these sums
+        ranks.check("one-shot of other inputs", shot);
         const double plain = microseconds_each(stream, rows, 100, shot);
         const double graph = microseconds_in_a_graph(stream, rows, 100, shot);
-        ranks.require_sums("one-shot");
+        ranks.require_sums("one-shot, again and again");
         const double plain_barrier = microseconds_each(stream, rows, 100, barrier);
         const double graph_barrier = microseconds_in_a_graph(stream, rows, 100, barrier);
         row("one-shot p=%d %6zu B  plain %6.2f us, barrier %6.2f: %+5.2f   graph %6.2f us, barrier %6.2f: %+5.2f", size,
@@ -212,7 +224,7 @@ int main() {
     try {
         return measure();
     } catch (const std::exception& failure) {
-        std::fprintf(stderr, "%sgpu_bench: %s\n", table.c_str(), failure.what());
+        std::fprintf(stderr, "gpu_bench: %s\n", failure.what());
         return 1;
     }
 }

@@ -57,11 +57,29 @@ public:
             for (auto* const place : {&inputs_, &outputs_}) place->emplace_back(count * sizeof(Element));
             places.in[rank] = inputs_.back().as<Element>();
             places.out[rank] = outputs_.back().as<Element>();
-            fill<<<1024, 256>>>(inputs_.back().as<Element>(), count, seed, rank);
+        }
+        refill(seed);
+    }
+
+    /// Gives all ranks other inputs.
+    void refill(std::uint64_t seed) {
+        seed_ = seed;
+        for (int rank = 0; rank < places.size; ++rank) {
+            fill<<<1024, 256>>>(inputs_[static_cast<std::size_t>(rank)].template as<Element>(), count_, seed, rank);
             require_success(cudaGetLastError(), "fill");
-            require_success(cudaMemset(outputs_.back().as<Element>(), 0xff, count * sizeof(Element)), "cudaMemset");
         }
         require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    }
+
+    /// Throws unless `enqueue()`, once, makes every rank's output the sum, whatever was there before.
+    template <class Enqueue>
+    void check(const std::string& what, const Enqueue& enqueue) {
+        for (int rank = 0; rank < places.size; ++rank)
+            require_success(cudaMemset(places.out[rank], 0xff, bytes()), "cudaMemset");
+        // for the collective's stream need not wait for the default one
+        require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        enqueue();
+        require_sums(what);
     }
 
     int most_blocks() const noexcept { return team_.most_blocks(); }

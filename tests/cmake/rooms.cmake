@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every <room>/<name>.cpp becomes the program and the test <room>.<name>.
 set(Boost_USE_STATIC_LIBS OFF)
-find_package(Boost 1.70 REQUIRED COMPONENTS unit_test_framework)
+foreach(room IN LISTS ddl_program_rooms ITEMS mpi shim)
+  if(room IN_LIST DDL_TEST_ROOMS)
+    find_package(Boost 1.70 REQUIRED COMPONENTS unit_test_framework)
+    break()
+  endif()
+endforeach()
 
 # Registers a test that tells ctest why it does not run here.
 function(ddl_add_skipped_test name reason)

@@ -11,15 +11,19 @@
 
 int main() {
     return on_a_gpu("gpu.staged", [] {
-        ddl::threads::run(3, [](ddl::threads& host) {
-            ddl::staged team{host, ddl::staging_shape{.chunk_bytes = 1 << 16, .streams = 3}};
-            for (const std::size_t count : {0, 1, 1000, 16'384, 16'385, 1'000'003}) {
-                thrust::device_vector<float> values(count, static_cast<float>(team.rank() + 1));
-                ddl::allreduce(team, values);
-                const std::vector<float> wanted(count, 6.0F);
-                require(thrust::equal(values.begin(), values.end(), thrust::device_vector<float>(wanted).begin()),
-                        "the sum of all ranks");
-            }
-        });
+        ddl::threads::run(
+            3,
+            [](ddl::threads& host) {
+                ddl::staged team{host, ddl::staging_shape{.chunk_bytes = 1 << 16, .streams = 3}};
+                for (const std::size_t count : {0, 1, 1000, 16'384, 16'385, 1'000'003}) {
+                    if (team.rank() == 0) std::fprintf(stderr, "staged: %zu elements, %d ranks\n", count, team.size());
+                    thrust::device_vector<float> values(count, static_cast<float>(team.rank() + 1));
+                    ddl::allreduce(team, values);
+                    const std::vector<float> wanted(count, 6.0F);
+                    require(thrust::equal(values.begin(), values.end(), thrust::device_vector<float>(wanted).begin()),
+                            "the sum of all ranks");
+                }
+            },
+            ddl::timeout{20});
     });
 }

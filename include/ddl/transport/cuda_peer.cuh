@@ -55,7 +55,7 @@ public:
     int leader(int rank) const noexcept {
         return static_cast<int>(std::find(devices_.begin(), devices_.end(), device_of(rank)) - devices_.begin());
     }
-    /// Blocks that each rank may have at once on the fullest device, two on a multiprocessor.
+    /// Blocks that each rank may have at once on the fullest device, at most `device_blocks_together` on a multiprocessor.
     int most_blocks() const noexcept { return most_blocks_; }
 
 private:
@@ -64,6 +64,7 @@ private:
         const device_scope scope{device, rank};
         int cooperative = 0;
         int processors = 0;
+        int together = 0;
         require_cuda(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device),
                      "cudaDeviceGetAttribute", rank, device);
         require_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
@@ -72,11 +73,16 @@ private:
             throw error(errc::system, operation, rank, -1,
                         "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang",
                         device);
-        const int share = 2 * processors / companions(rank);
+        // registers leave room for `device_blocks_together` of any kernel; the GPU may still run fewer, or lack code for it
+        require_cuda(
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&together, run_on_device<no_work>, longest_device_block, 0),
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessor", rank, device);
+        const int most = std::min(together, device_blocks_together) * processors;
+        const int share = most / companions(rank);
         if (share < 1)
             throw error(errc::invalid_argument, operation, rank, -1,
                         "%d ranks on CUDA device %d, which runs %d blocks at once; ask for fewer ranks",
-                        companions(rank), device, 2 * processors);
+                        companions(rank), device, most);
         most_blocks_ = most_blocks_ == 0 ? share : std::min(most_blocks_, share);
         for (const int other : devices_) {
             if (other == device) continue;
@@ -104,6 +110,8 @@ private:
 
     void release() noexcept {
         // whatever these say, there is nobody left to tell
+        int before = 0;
+        const bool known = cudaGetDevice(&before) == cudaSuccess;
         for (std::size_t rank = 0; rank < windows_.size(); ++rank) {
             static_cast<void>(cudaSetDevice(devices_[rank]));
             static_cast<void>(cudaDeviceSynchronize());
@@ -111,6 +119,7 @@ private:
         for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
         for (std::uint64_t* const window : windows_) static_cast<void>(cudaFree(window));
         if (faults_ != nullptr) static_cast<void>(cudaFreeHost(faults_));
+        if (known) static_cast<void>(cudaSetDevice(before));
     }
 
     std::vector<int> devices_;
@@ -197,8 +206,9 @@ public:
         if (part.rank() == 0) {
             try {
                 shared = std::make_shared<cuda_team>(std::move(devices), operation);
-            } catch (const error& failure) {
-                part.fail(failure.code(), failure.what());
+            } catch (const std::exception& failure) {
+                const auto* const ours = dynamic_cast<const error*>(&failure);
+                part.fail(ours != nullptr ? ours->code() : errc::out_of_memory, failure.what());
                 throw;
             }
         }
@@ -250,21 +260,11 @@ public:
 
     /// The lowest rank of a GPU launches for all ranks there, when their streams and the team's last call have come as far.
     template <class Body>
-    void launch(const Body& body, grid_shape shape, const entry* entries, const call_site& where) {
-        const cuda_team& team = *side_->team;
-        const bool captured = entries[rank()].ready == nullptr;
-        for (int peer = 0; peer < size(); ++peer) {
-            if (team.device_of(peer) != device()) continue;
-            const bool other_stream = entries[peer].stream != stream_;
-            if ((entries[peer].ready == nullptr) != captured || (captured && other_stream)) {
-                side_->team->give_up(rank());
-                throw error(errc::invalid_argument, where.operation, rank(), 1,
-                            "rank %d is under another stream capture; pass one stream on all ranks of a GPU", peer);
-            }
-        }
-        if (team.leader(rank()) != rank()) return;
+    void launch(const Body& body, grid_shape shape, const entry* entries, const call_site&) {
+        apart_ = captured_apart(entries);
+        if (apart_ >= 0 || side_->team->leader(rank()) != rank()) return;
         try {
-            launch_for_all(body, shape, entries, captured);
+            launch_for_all(body, shape, entries);
         } catch (...) {
             side_->team->give_up(rank());
             throw;
@@ -273,13 +273,16 @@ public:
 
     void follow(const entry* entries, const call_site&) {
         const int leader = side_->team->leader(rank());
-        if (leader == rank() || entries[rank()].ready == nullptr || entries[leader].stream == stream_) return;
+        if (apart_ >= 0 || leader == rank() || entries[rank()].ready == nullptr) return;
         const device_scope scope{device(), rank()};
         require_cuda(cudaStreamWaitEvent(stream_, side_->team->done(leader), 0), "cudaStreamWaitEvent", rank(),
                      device());
     }
 
     void settle(const call_site& where) {
+        if (apart_ >= 0)  // thrown here, where the call is over on the host: the communicator is as good as before
+            throw error(errc::invalid_argument, where.operation, rank(), 1,
+                        "rank %d is under another stream capture; pass one stream on all ranks of a GPU", apart_);
         if (blocks_) await_stream(where);
     }
 
@@ -295,12 +298,26 @@ private:
     cuda_peer(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
 
+    /// The first rank that is not captured as the leader of its GPU is, into the same stream; -1 if there is none. All ranks
+    /// look at all GPUs, so that they agree before any of them launches.
+    int captured_apart(const entry* entries) const noexcept {
+        for (int peer = 0; peer < size(); ++peer) {
+            const entry& theirs = entries[peer];
+            const entry& leading = entries[side_->team->leader(peer)];
+            const bool captured = theirs.ready == nullptr;
+            if (captured != (leading.ready == nullptr) || (captured && theirs.stream != leading.stream)) return peer;
+        }
+        return -1;
+    }
+
     template <class Body>
-    void launch_for_all(const Body& body, grid_shape shape, const entry* entries, bool captured) {
+    void launch_for_all(const Body& body, grid_shape shape, const entry* entries) {
         const cuda_team& team = *side_->team;
+        const bool captured = entries[rank()].ready == nullptr;
         const device_scope scope{device(), rank()};
+        // equal handles are no shortcut: the stream of cudaStreamPerThread is another one in each thread
         for (int peer = 0; peer < size() && !captured; ++peer)
-            if (team.device_of(peer) == device() && entries[peer].stream != stream_)
+            if (team.device_of(peer) == device() && peer != rank())
                 require_cuda(cudaStreamWaitEvent(stream_, entries[peer].ready, 0), "cudaStreamWaitEvent", rank(),
                              device());
         if (!captured)
@@ -345,6 +362,7 @@ private:
     std::shared_ptr<rank_side> side_;
     cudaStream_t stream_ = nullptr;
     bool blocks_ = true;
+    int apart_ = -1;  // the rank that keeps the call that was entered from being launched
 };
 
 static_assert(grid_transport<cuda_peer>);

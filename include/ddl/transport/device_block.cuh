@@ -147,12 +147,18 @@ struct device_launch {
     std::uint64_t nanoseconds = 0;
 };
 
-/// Threads of the largest block. Two such blocks share a multiprocessor: 64 registers a thread.
+/// Threads of the largest block, and how many such blocks share a multiprocessor: 64 registers a thread.
 inline constexpr int longest_device_block = 512;
+inline constexpr int device_blocks_together = 2;
+
+/// A body that does nothing: its kernel stands for all where a GPU is asked how many blocks it runs.
+struct no_work {
+    __device__ void operator()(device_block&) const {}
+};
 
 /// Runs a body on a GPU: one launch for all ranks that it has.
 template <class Body>
-__global__ void __launch_bounds__(longest_device_block, 2)
+__global__ void __launch_bounds__(longest_device_block, device_blocks_together)
     run_on_device(const __grid_constant__ Body body, const __grid_constant__ device_launch launch) {
     const int rank = launch.ranks[blockIdx.y];
     device_block space{rank, launch.faults + rank, launch.nanoseconds};
