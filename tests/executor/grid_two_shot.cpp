@@ -7,8 +7,6 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include <atomic>
-
 #include "host_grid.hpp"
 
 namespace data = boost::unit_test::data;
@@ -95,35 +93,4 @@ BOOST_AUTO_TEST_CASE(shares_of_blocks_cover_every_element_once) {
                     }
                 BOOST_REQUIRE_EQUAL(at, count);
             }
-}
-
-BOOST_DATA_TEST_CASE(calls_follow_each_other_with_no_order_but_their_own, data::xrange(2, 5), ranks) {
-    constexpr std::size_t count = 9;
-    host_grid grid{ranks};
-    auto in = values_of_ranks<int>(ranks, count, [](int, std::size_t) { return 0; });
-    auto out = in;
-    const ddl::grid_two_shot<ddl::sum, int> body{grid.places(in, out), count, {}};
-    std::atomic<int> wrong = 0;
-    const auto missing = grid.run(
-        [&](ddl::host_block& space) {  // a rank may be a call ahead of its peers
-            const auto rank = static_cast<std::size_t>(space.rank());
-            for (int turn = 0; turn < 200; ++turn) {
-                for (int& value : in[rank]) value = turn + space.rank();
-                body(space);
-                for (const int value : out[rank]) wrong += value != ranks * turn + ranks * (ranks - 1) / 2;
-            }
-        },
-        1);
-    BOOST_TEST(missing.empty());
-    BOOST_TEST(wrong == 0);
-}
-
-BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_is_named) {
-    host_grid grid{3};
-    auto in = values_of_ranks<int>(3, 10, [](int, std::size_t) { return 1; });
-    const auto missing =
-        grid.run(ddl::grid_two_shot<ddl::sum, int>{grid.places(in, in), 10, {}}, 2, ddl::timeout{0.2}, 1);
-    BOOST_TEST(missing == (std::vector<int>{1, 1, 1, 1}), boost::test_tools::per_element());
-    for (const auto& one : in)
-        for (const int value : one) BOOST_TEST(value == 1);
 }

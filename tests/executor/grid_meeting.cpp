@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bodies of grids owe to how their blocks meet.
+#include <ddl/executor/grid_one_shot.hpp>
+#include <ddl/executor/grid_two_shot.hpp>
+#include <ddl/op/sum.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <tuple>
+
+#include "host_grid.hpp"
+
+namespace {
+using bodies = std::tuple<ddl::grid_one_shot<ddl::sum, int>, ddl::grid_two_shot<ddl::sum, int>>;
+}  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(calls_follow_each_other_with_no_order_but_their_own, Body, bodies) {
+    constexpr std::size_t count = 9;
+    for (int ranks = 2; ranks < 5; ++ranks) {
+        host_grid grid{ranks};
+        auto in = values_of_ranks<int>(ranks, count, [](int, std::size_t) { return 0; });
+        auto out = in;
+        const Body body{grid.places(in, out), count, {}};
+        std::atomic<int> wrong = 0;
+        const auto missing = grid.run(
+            [&](ddl::host_block& space) {  // a rank may be a call ahead of its peers
+                const auto rank = static_cast<std::size_t>(space.rank());
+                for (int turn = 0; turn < 200; ++turn) {
+                    for (int& value : in[rank]) value = turn + space.rank();
+                    body(space);
+                    for (const int value : out[rank]) wrong += value != ranks * turn + ranks * (ranks - 1) / 2;
+                }
+            },
+            1);
+        BOOST_TEST(missing.empty());
+        BOOST_TEST(wrong == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_does_not_come_is_named, Body, bodies) {
+    host_grid grid{3};
+    auto in = values_of_ranks<int>(3, 10, [](int, std::size_t) { return 1; });
+    const auto missing = grid.run(Body{grid.places(in, in), 10, {}}, 2, ddl::timeout{0.2}, 1);
+    BOOST_TEST(missing == (std::vector<int>{1, 1, 1, 1}), boost::test_tools::per_element());
+}
