@@ -15,7 +15,7 @@ struct segmenting {
 
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
-        return static_cast<std::uint32_t>((bytes * 0x9e37'79b9'7f4a'7c15U) >> 32);
+        return static_cast<std::uint32_t>(bytes);
     }
 
     /// Messages under way in a round of so many lanes at most; also slots, of so many lanes with operands.
