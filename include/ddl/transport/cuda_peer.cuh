@@ -332,7 +332,8 @@ private:
         void* arguments[] = {&argument, &how};
         const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
         // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
-        require_cuda(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks,
+        // the runtime's form for C: clang refuses that for C++, of CUDA 12
+        require_cuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks,
                                                  dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
                      "cudaLaunchCooperativeKernel", rank(), device());
         if (!captured) require_cuda(cudaEventRecord(team.done(rank()), stream_), "cudaEventRecord", rank(), device());
