@@ -4,6 +4,7 @@
 #include <ddl/transport/device_block.cuh>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/stream_policy.cuh>
 #include <ddl/transport/threads.hpp>
 
 #include <algorithm>
@@ -183,10 +184,7 @@ public:
     /// This communicator for calls that enqueue on `stream`, of this rank's device, and return. It refers to this one.
     cuda_peer on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
     /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
-    template <class Policy>
-        requires requires(Policy& policy) {
-            { get_stream(policy) } -> std::same_as<cudaStream_t>;
-        }
+    template <stream_policy Policy>
     cuda_peer on(Policy policy) const {
         return on(get_stream(policy));
     }
