@@ -4,6 +4,7 @@
 #include <ddl/transport/device_block.cuh>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/stream_policy.cuh>
 #include <ddl/transport/threads.hpp>
 
 #include <algorithm>
@@ -183,10 +184,7 @@ public:
     /// This communicator for calls that enqueue on `stream`, of this rank's device, and return. It refers to this one.
     cuda_peer on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
     /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
-    template <class Policy>
-        requires requires(Policy& policy) {
-            { get_stream(policy) } -> std::same_as<cudaStream_t>;
-        }
+    template <stream_policy Policy>
     cuda_peer on(Policy policy) const {
         return on(get_stream(policy));
     }
@@ -332,7 +330,8 @@ private:
         void* arguments[] = {&argument, &how};
         const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
         // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
-        require_cuda(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks,
+        // the runtime's form for C: clang refuses that for C++, of CUDA 12
+        require_cuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks,
                                                  dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
                      "cudaLaunchCooperativeKernel", rank(), device());
         if (!captured) require_cuda(cudaEventRecord(team.done(rank()), stream_), "cudaEventRecord", rank(), device());
