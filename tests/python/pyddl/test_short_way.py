@@ -13,8 +13,9 @@ for name in ("allreduce", "broadcast", "reduce", "barrier"):
 """
 
 
-def test_plain_calls_take_it(ranks):
-    ranks(2, NO_LONG_WAY + """
+@pytest.mark.parametrize("number", [1, 2, 3, 5])
+def test_plain_calls_take_it(ranks, number):
+    ranks(number, NO_LONG_WAY + """
 from pyddl.elements import NAMES, OF_TYPE
 all_ranks = pyddl.world()
 for name in NAMES:
@@ -27,29 +28,31 @@ for name in NAMES:
                  lambda x: pyddl.allreduce(n=5, x=x, op=op)):
         data = np.array([0, 1, 1, 0, 1], name)
         assert call(data) == 0
-        same(data, np.array([0, 1, 1, 0, 1] if name == "bool" else [0, 2, 2, 0, 2], name))
+        same(data, np.array([0, 1, 1, 0, 1] if name == "bool" else [0, size, size, 0, size], name))
     data = np.full(4, rank, name)
-    assert pyddl.broadcast(data, root=1) == 0 and pyddl.broadcast(data, 1, 4, kind) == 0
-    same(data, np.full(4, 1, name))
+    assert pyddl.broadcast(data, root=size - 1) == 0 and pyddl.broadcast(data, size - 1, 4, kind) == 0
+    same(data, np.full(4, size - 1, name))
 for kind in (np.longlong, np.ulonglong, np.intc, np.dtype("l")):
     data = np.ones(3, kind)
     pyddl.allreduce(data)
-    same(data, np.full(3, 2))
+    same(data, np.full(3, size))
 data = np.full((2, 3), rank + 1.0, order="F")
-assert pyddl.reduce(data, 1) == 0
-same(data, np.full((2, 3), 3.0 if rank == 1 else 1.0))
+assert pyddl.reduce(data, size - 1) == 0
+total = size * (size + 1) / 2
+same(data, np.full((2, 3), total if rank == size - 1 else rank + 1.0))
 pyddl.reduce(data, 0, 2, pyddl.DDL_TYPE_DOUBLE, pyddl.DDL_OP_MAX)
-same(data.T.ravel()[:3], (3, 3, 1) if rank == 0 else (3, 3, 3))
+if rank == 0:
+    same(data.T.ravel()[:3], (total, total, 1))
 pyddl.allreduce(np.array(1.0)), pyddl.allreduce(np.zeros((0, 3)))
 several = np.ones(6)
 pyddl.allreduce(several, 4)
-same(several, [2, 2, 2, 2, 1, 1])
+same(several, [size] * 4 + [1, 1])
 assert pyddl.barrier() == 0
 nbytes, memory = pyddl.malloc(64, 12)
 memory.array(3)[:] = 1
 pyddl.allreduce(memory, 2)
 pyddl.allreduce(memory, 3, pyddl.DDL_TYPE_FLOAT, pyddl.DDL_OP_MAX)
-same(memory.array(3), [2, 2, 1])
+same(memory.array(3), [size, size, 1])
 pyddl.allreduce(memory, type=pyddl.DDL_TYPE_INT8, n=nbytes)
 """)
 

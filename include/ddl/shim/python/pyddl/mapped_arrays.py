@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import typing
 
 import numpy
 
@@ -15,7 +16,7 @@ _capsules = {}  # by the handle of a communicator
 
 
 @contextlib.contextmanager
-def mapped_arrays():
+def mapped_arrays() -> typing.Iterator[None]:
     """In this block NumPy makes its arrays of 4 KiB and more in memory that peers can map: collectives copy nothing there.
 
     It is for arrays that live on, such as parameters and gradients: to make one takes longer. They stay what they are behind
