@@ -169,3 +169,20 @@ for x in (data, memory):
     assert pyddl.allreduce(x) == pyddl.allreduce(x, 3, pyddl.DDL_TYPE_FLOAT, pyddl.DDL_OP_SUM) == 0
 assert pyddl.barrier() == pyddl.broadcast(data) == pyddl.reduce(data) == pyddl.plan_allreduce(data)() == 0
 """, preamble="")
+
+
+def test_a_thread_that_python_ends_meanwhile(ranks):
+    ranks(2, """
+import threading
+class Slow:  # keeps the end of the interpreter from ending the process
+    def __del__(self, sleep=time.sleep):
+        sleep(1.5)
+slow = Slow()
+data = np.zeros(3)
+if rank == 1:
+    time.sleep(1)
+    pyddl.allreduce(data)
+else:
+    threading.Thread(target=pyddl.allreduce, args=(data,), daemon=True).start()
+    time.sleep(0.3)
+""")

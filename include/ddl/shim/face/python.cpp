@@ -148,11 +148,13 @@ class reader {
 public:
     reader(const method& asked, PyObject* self, PyObject* positional, PyObject* named) noexcept
         : asked_{asked}, self_{self}, positional_{positional}, named_{named} {}
-    ~reader() {
-        if (held_) PyBuffer_Release(&buffer_);
-    }
     reader(const reader&) = delete;
     reader& operator=(const reader&) = delete;
+
+    /// To be called at the end. No destructor does it: Python may end a thread that wants to go on, by unwinding it.
+    void let_go() noexcept {
+        if (held_) PyBuffer_Release(&buffer_);
+    }
 
     bool operator()(plain_call& call) noexcept {
         PyObject* const handle = PyObject_GetAttr(self_, handle_name);
@@ -231,22 +233,23 @@ private:
 
 /// A method as Python calls it. While it runs other threads of Python do, too.
 template <int Which>
-PyObject* called(PyObject* self, PyObject* positional, PyObject* named) noexcept {
+PyObject* called(PyObject* self, PyObject* positional, PyObject* named) {
     constexpr const method& asked = methods[Which];
     plain_call call;
-    ddl_status status = DDL_OK;
-    if (reader read{asked, self, positional, named}; read(call)) {
+    reader read{asked, self, positional, named};
+    if (read(call)) {
         void* const thread = PyEval_SaveThread();
-        status = asked.run(call);
+        const ddl_status status = asked.run(call);
         PyEval_RestoreThread(thread);
-    } else {
-        PyObject* const long_way = PyObject_GetAttrString(self, asked.long_way);
-        if (long_way == nullptr) return nullptr;
-        PyObject* const result = PyObject_Call(long_way, positional, named);
-        Py_DecRef(long_way);
-        return result;
+        read.let_go();
+        return status == DDL_OK ? PyLong_FromLong(0) : PyObject_CallMethod(self, "_check", "i", status);
     }
-    return status == DDL_OK ? PyLong_FromLong(0) : PyObject_CallMethod(self, "_check", "i", status);
+    read.let_go();
+    PyObject* const long_way = PyObject_GetAttrString(self, asked.long_way);
+    if (long_way == nullptr) return nullptr;
+    PyObject* const result = PyObject_Call(long_way, positional, named);
+    Py_DecRef(long_way);
+    return result;
 }
 
 using function = PyObject* (*)(PyObject*, PyObject*, PyObject*);
