@@ -31,6 +31,7 @@ constexpr bool meet(Space& space, const grid_ranks<Element>& ranks, std::uint64_
 /// Runs `work(space)` between two meetings of the block with its peers.
 template <class Element, execution_space Space, class Work>
 constexpr void between_meetings(Space& space, const grid_ranks<Element>& ranks, const Work& work) {
+    if constexpr (requires { Space::blocks_meet; }) return work();
     std::uint64_t* const count = ranks.window(space.rank()).meetings(space.block());
     const std::uint64_t before = space.load_relaxed(count);
     if (!meet(space, ranks, before + 1)) return;

@@ -86,6 +86,7 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     here.announce(&mine, sizeof mine);
     if (count == 0) return here.end();
 
+    open_buffers(ranks, where);
     grid_ranks<stored> places;
     std::array<entry, grid_window::most_ranks> entries;
     places.size = ranks.size();
@@ -93,8 +94,9 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
         carried theirs;
         std::memcpy(&theirs, here.carried(peer), sizeof theirs);
         places.windows[peer] = ranks.windows()[peer];
-        places.in[peer] = reinterpret_cast<const stored*>(static_cast<std::uintptr_t>(theirs.in));
-        places.out[peer] = reinterpret_cast<stored*>(static_cast<std::uintptr_t>(theirs.out));
+        places.in[peer] =
+            reinterpret_cast<const stored*>(static_cast<std::uintptr_t>(translated(ranks, peer, theirs.in)));
+        places.out[peer] = reinterpret_cast<stored*>(static_cast<std::uintptr_t>(translated(ranks, peer, theirs.out)));
         entries[static_cast<std::size_t>(peer)] = theirs.theirs;
     }
     constexpr grid_limits limits = grid_limits_of<Transport>;
@@ -109,7 +111,8 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
         ranks.settle(where);
     };
     if constexpr (one_shot::parcels_of_a_block != 0)
-        if (bytes <= limits.one_shot && count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks))) {
+        if (blocks_meet(ranks) && bytes <= limits.one_shot &&
+            count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks))) {
             launch(one_shot{places, count, op}, one_shot_shape<one_shot>(count, blocks, limits.threads));
             return leave();
         }
@@ -124,9 +127,9 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
 }
 
 template <class Schedule, class Op, class Element, grid_transport Transport>
-void explain_way(text& line, Transport&, collective, const void*, std::size_t count) {
+void explain_way(text& line, Transport& ranks, collective, const void*, std::size_t count) {
     constexpr grid_limits limits = grid_limits_of<Transport>;
-    if (count * sizeof(Element) <= limits.one_shot)
+    if (blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot)
         line.append("direct, one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
                     limits.one_shot);
     else line.append("direct, fused two-shot in one launch: every rank folds its share into all outputs");
