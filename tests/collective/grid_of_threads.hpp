@@ -61,6 +61,7 @@ public:
         for (int peer = 0; peer < size(); ++peer)
             if (entries[peer].rank != peer) std::terminate();
         ++launches_;
+        join();  // launches of a rank follow each other
         for (int block = 0; block < shape.blocks; ++block)
             blocks_.emplace_back([this, body, shape, block] {
                 ddl::host_block space{rank(), block, shape.blocks, host_.limit()};

@@ -11,6 +11,7 @@
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
 #include <ddl/executor/over_staging.hpp>
+#include <ddl/executor/refusal.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 namespace ddl {
@@ -35,13 +36,7 @@ int ranks_in(Transport& ranks) {
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
 template <class Checking, class Transport>
 [[noreturn]] void refuse(Transport& ranks, const error& reason) {
-    if constexpr (Checking::compares && communicator<Transport>) {
-        try {
-            barrier_over<direct, checked>(ranks, collective::refused);
-        } catch (const error&) {
-            // the news of this rank, which the others get; it has its own
-        }
-    }
+    tell_refusal<Checking>(ranks);
     throw reason;
 }
 

@@ -40,7 +40,12 @@ constexpr bool blocks_meet(const Transport& ranks) {
     else return true;
 }
 
-/// Called on all ranks once all have told where their buffers are: for transports whose ranks have addresses of their own.
+/// For transports whose ranks have addresses of their own. `publish_buffers` is called when a call has begun, before its notice:
+/// it tells of what `require_reachable` was asked for. `open_buffers`, once all ranks have told.
+template <grid_transport Transport>
+void publish_buffers(Transport& ranks) {
+    if constexpr (requires { ranks.publish_buffers(); }) ranks.publish_buffers();
+}
 template <grid_transport Transport>
 void open_buffers(Transport& ranks, const call_site& where) {
     if constexpr (requires { ranks.open_buffers(where); }) ranks.open_buffers(where);

@@ -32,10 +32,12 @@ public:
                             page::most);
             told_.push_back(exported(what));
         } catch (...) {
-            told_.clear();  // there will be no such call
+            untell();
             throw;
         }
     }
+    /// There will be no such call.
+    void untell() noexcept { told_.clear(); }
     /// Writes this rank's page. Before its notice.
     void publish() {
         page& mine = *new (host_->staging(rank())) page;

@@ -70,15 +70,16 @@ public:
     }
 
     entry arrive(const call_site& where) {
-        const auto failure = failure_of(where, rank(), [&] {
+        try {
             heed_fault(where);
             if (!blocks_meet()) await_stream(where);
-            side_->buffers.publish();
-        });
-        if (!failure) return {};
-        fail(failure->code(), failure->what());  // the others are on their way to the notices
-        throw error(*failure);
+        } catch (...) {
+            side_->buffers.untell();
+            throw;
+        }
+        return {};
     }
+    void publish_buffers() { side_->buffers.publish(); }
 
     /// Opens the buffers of all ranks. All call it once they have told of them. Throws on all ranks or on none.
     void open_buffers(const call_site& where) {
