@@ -120,13 +120,7 @@ public:
         try {
             for (const auto& [which, data] : buffers) require_reachable(which, data, where);
         } catch (const error&) {
-            call refused = what;
-            refused.what = collective::refused;
-            try {
-                compare_levels<Checking>(host(), refused);
-            } catch (const error&) {
-                // the news of this rank, which the others get; it has its own
-            }
+            tell_refusal<Checking>(host());
             throw;
         }
         compare_levels<Checking>(host(), what);

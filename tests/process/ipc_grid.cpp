@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #define BOOST_TEST_MODULE ipc_grid
+#include <ddl/all_gather.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
+#include <ddl/reduce_scatter.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -58,6 +62,49 @@ BOOST_DATA_TEST_CASE(vectors_of_all_processes_are_folded,
                 expect_sum(team, in);
             }
         ddl::barrier(team);
+    });
+}
+
+BOOST_DATA_TEST_CASE(the_other_collectives_reach_the_same_memory, data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        constexpr std::size_t count = 20'000;
+        const auto mine = ddl::block(count, 3, team.rank());
+        device_values<int> all{team.device(), count};
+        device_values<int> part{team.device(), mine.count, way::by_file};
+        fill(all.span(), team.rank());
+        ddl::reduce_scatter(team, all, part);
+        expect_fold("a block", part.span(), 3, ddl::sum{}, mine.first);
+        ddl::all_gather(team, part, all);
+        expect_sum(team, all);
+        fill(all.span(), team.rank());
+        ddl::broadcast(team, all, 2);
+        expect_values("what rank 2 had", all.span(), 2);
+        fill(part.span(), team.rank(), mine.first);
+        std::span<int> nowhere;
+        if (team.rank() == 1) ddl::gather(team, part, all, 1);
+        else ddl::gather(team, part, nowhere, 1);
+        for (int rank = 0; rank < 3 && team.rank() == 1; ++rank) {
+            const auto block = ddl::block(count, 3, rank);
+            expect_values("a block", all.span().subspan(block.first, block.count), rank, block.first);
+        }
+    });
+}
+
+BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded, data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        std::vector<std::unique_ptr<device_values<int>>> memory;
+        std::vector<std::span<int>> tensors;
+        for (std::size_t i = 0; i < 150; ++i) {
+            memory.push_back(std::make_unique<device_values<int>>(team.device(), 40 * i + 9));
+            tensors.push_back(memory.back()->span().first(5));
+            tensors.push_back(memory.back()->span().subspan(9));
+        }
+        for (int turn = 0; turn < 2; ++turn) {
+            for (const auto& each : tensors) fill(each, team.rank());
+            ddl::allreduce_n(team, tensors);
+            for (const auto& each : tensors) expect_sum(team, each);
+        }
+        EXPECT(team.device().opens == 2 * (1 + 150));
     });
 }
 

@@ -6,6 +6,7 @@
 #include <ddl/executor/compose.hpp>
 #include <ddl/executor/explain.hpp>
 #include <ddl/executor/over_cluster.hpp>
+#include <ddl/executor/over_device_messages.hpp>
 #include <ddl/executor/over_grid.hpp>
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/over_memory.hpp>

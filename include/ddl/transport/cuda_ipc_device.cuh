@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ddl/transport/cuda_driver.cuh>
-#include <ddl/transport/device_block.cuh>
+#include <ddl/transport/device_block_alone.cuh>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/ipc_device.hpp>
 #include <ddl/transport/patience.hpp>
@@ -12,15 +12,6 @@
 #include <cstring>
 
 namespace ddl {
-
-/// Runs a body on a GPU whose blocks wait for nobody.
-template <class Body>
-__global__ void __launch_bounds__(longest_device_block, device_blocks_together)
-    run_without_meetings(const __grid_constant__ Body body, const __grid_constant__ device_launch launch) {
-    const int rank = launch.ranks[0];
-    without_meetings<device_block> space{device_block{rank, launch.faults + rank, launch.nanoseconds}};
-    body(space);
-}
 
 /// The current GPU of the thread that makes it, as `ipc_grid` asks for it.
 class cuda_ipc_device {
@@ -72,21 +63,21 @@ public:
         const auto place = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(data));
         const cuda_driver& driver = cuda_driver::get();
         driver.get_attributes(rank, device_, static_cast<unsigned>(std::size(asked)), &asked[0], &answers[0], place);
-        const auto refused = [&](auto... words) {
+        const auto invalid = [&](auto... words) {
             return error(errc::invalid_argument, where.operation, rank, -1, words...);
         };
         if (managed == 0 && type != CU_MEMORYTYPE_DEVICE)
-            throw refused("%s is host memory; pass memory of CUDA device %d, or call over ddl::shared_memory", which,
+            throw invalid("%s is host memory; pass memory of CUDA device %d, or call over ddl::shared_memory", which,
                           device_);
         if (managed != 0 || pool != nullptr)
-            throw refused(
+            throw invalid(
                 "%s is %s memory, which processes cannot share; pass memory of cudaMalloc, or use ddl::staged", which,
                 managed != 0 ? "managed" : "a pool's (cudaMallocAsync)");
         if (owner != device_)
-            throw refused("%s is memory of CUDA device %d, this rank's device is %d; pass memory of the rank's device",
+            throw invalid("%s is memory of CUDA device %d, this rank's device is %d; pass memory of the rank's device",
                           which, owner, device_);
         if (has_handle == 0 && (files & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
-            throw refused(
+            throw invalid(
                 "%s was made by cuMemCreate for this process alone; ask there for "
                 "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or pass memory of cudaMalloc",
                 which);
@@ -94,7 +85,7 @@ public:
         std::size_t length = 0;
         driver.get_range(rank, device_, &first, &length, place);
         if (bytes > length - (place - first))
-            throw refused("%s runs on into another allocation; pass memory of one allocation", which);
+            throw invalid("%s runs on into another allocation; pass memory of one allocation", which);
         exported_memory what{.first = first, .bytes = length, .id = id, .how = exported_memory::by_handle};
         if (has_handle == 0) {
             what.how = exported_memory::by_file;
