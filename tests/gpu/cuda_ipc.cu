@@ -86,7 +86,7 @@ void run_rank(const std::string& job, int rank) {
     ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", rank, 0);
     float* data = nullptr;
     ddl::require_cuda(cudaMallocAsync(&data, 400, stream), "cudaMallocAsync", rank, 0);
-    require_error(ddl::errc::invalid_argument, "a pool's (cudaMallocAsync) memory", [&] {
+    require_error(ddl::errc::invalid_argument, "is cudaMallocAsync's memory", [&] {
         ddl::allreduce(team.on(stream), std::span{data, 100});
     });
     std::vector<float> on_the_host(100);

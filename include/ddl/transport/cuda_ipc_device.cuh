@@ -69,10 +69,11 @@ public:
         if (managed == 0 && type != CU_MEMORYTYPE_DEVICE)
             throw invalid("%s is host memory; pass memory of CUDA device %d, or call over ddl::shared_memory", which,
                           device_);
-        if (managed != 0 || pool != nullptr)
+        const char* const unshared = managed != 0 ? "managed" : pool != nullptr ? "cudaMallocAsync's" : nullptr;
+        if (unshared != nullptr)
             throw invalid(
                 "%s is %s memory, which processes cannot share; pass memory of cudaMalloc, or use ddl::staged", which,
-                managed != 0 ? "managed" : "a pool's (cudaMallocAsync)");
+                unshared);
         if (owner != device_)
             throw invalid("%s is memory of CUDA device %d, this rank's device is %d; pass memory of the rank's device",
                           which, owner, device_);
