@@ -143,7 +143,7 @@ private:
             if (ranks == nullptr) return;
             // what peers do not come to is given up; whatever these say, there is nobody left to tell
             ncclResult_t status = ncclCommFinalize(ranks);
-            for (patience waiting{limit()}; status == ncclInProgress && !(waiting.pause() && waiting.expired());)
+            for (patience waiting{timeout{10}}; status == ncclInProgress && !(waiting.pause() && waiting.expired());)
                 if (ncclCommGetAsyncError(ranks, &status) != ncclSuccess) break;
             static_cast<void>(status == ncclSuccess ? ncclCommDestroy(ranks) : ncclCommAbort(ranks));
         }

@@ -17,8 +17,12 @@ namespace ddl {
 template <class Host, ipc_device Device>
 class ipc_buffers {
 public:
-    ipc_buffers(Host& host, ipc_team<Host, Device>& team) noexcept
-        : host_{&host}, team_{&team}, opened_{team.device()} {}
+    ipc_buffers(Host& host, ipc_team<Host, Device>& team) : host_{&host}, team_{&team}, opened_{team.device()} {
+        if (sizeof(page) > host.staging_bytes())
+            throw error(errc::invalid_argument, Device::name, host.rank(), -1,
+                        "a call needs %zu bytes of staging, the host's communicator has %zu; pass a ddl::shared_memory",
+                        sizeof(page), host.staging_bytes());
+    }
 
     /// A buffer of the call that is about to be entered. Throws if peers cannot come to it.
     void tell(const char* which, const void* data, std::size_t bytes, const call_site& where) {

@@ -44,6 +44,7 @@ public:
     /// who free memory and go on. All ranks call it; blocks.
     void forget() {
         const call_site where{"forget"};
+        queue().drain();
         await_grid(where);
         side_->buffers.close_all();
         side_->host.exchange(0, where);
@@ -174,7 +175,7 @@ private:
 
     void heed_fault(const call_site& where) {
         const int missed = device().missed();
-        if (missed < 0) return;
+        if (missed < 0 || missed == rank()) return;  // stopped by ourselves, when a call had failed
         const error failure =
             host().lost(missed)
                 ? error(errc::peer_lost, where.operation, rank(), where.round, "rank %d has ended; start the job again",
