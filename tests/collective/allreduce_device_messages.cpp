@@ -79,7 +79,8 @@ BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 
             guarded<float> out{count};
             ddl::allreduce(team, in, out);
             require_values(out, wanted, "beside");
-            require_values(in, [&](std::size_t i) { return before[i]; }, "the input stays");
+            require_values(
+                in, [&](std::size_t i) { return before[i]; }, "the input stays");
             ddl::allreduce<ddl::direct>(team, in, ddl::sum{});
             require_values(in, wanted, "in place");
             calls += count != 0 ? 2 : 0;
