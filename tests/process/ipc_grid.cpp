@@ -67,7 +67,7 @@ BOOST_DATA_TEST_CASE(vectors_of_all_processes_are_folded,
 
 BOOST_DATA_TEST_CASE(the_other_collectives_reach_the_same_memory, data::make({gpus::own, gpus::shared}), which) {
     run_grids(3, which, [](grid& team) {
-        constexpr std::size_t count = 20'000;
+        constexpr std::size_t count = 20'001;
         const auto mine = ddl::block(count, 3, team.rank());
         device_values<int> all{team.device(), count};
         device_values<int> part{team.device(), mine.count, way::by_file};

@@ -136,15 +136,16 @@ private:
         template <class Ready>
         bool await(timeout limit, Ready ready) {
             patience waiting{limit};
-            double lost_since = 0;
+            std::array<double, grid_window::most_ranks> lost_since{};  // who ended first is to blame
             while (!ready()) {
                 if (!waiting.pause()) continue;
                 if (waiting.expired()) return false;
                 if (!team.together()) continue;
                 for (int peer = 0; peer < host.size(); ++peer) {
                     if (!host.lost(peer)) continue;
-                    if (lost_since == 0) lost_since = now();
-                    if (now() - lost_since > grace) team.device().give_up(peer);
+                    double& since = lost_since[static_cast<std::size_t>(peer)];
+                    if (since == 0) since = now();
+                    if (now() - since > grace) team.device().give_up(peer);
                 }
             }
             return true;
