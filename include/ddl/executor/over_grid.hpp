@@ -68,15 +68,17 @@ public:
           here_{ranks.host(), ours, Checking::compares} {
         publish_buffers(ranks);
         here_.announce(&told_, sizeof told_);
+        if (ours.count == 0) return;
+        open_buffers(ranks, where_);
         for (int peer = 0; peer < ranks.size(); ++peer) entries_[static_cast<std::size_t>(peer)] = of(peer).side;
-        if (ours.count != 0) open_buffers(ranks, where_);
     }
 
     /// What a peer told. As long as nobody has left the call.
     Told told(int peer) const { return of(peer).words; }
+    /// An address that it told, as grids of this rank reach it. For calls of 1 element or more.
+    std::uint64_t reached(int peer, std::uint64_t address) const { return translated(ranks_, peer, address); }
 
-    template <class Windows>
-    void reach(Windows& places) const {
+    void set_windows(grid_windows& places) const {
         places.size = ranks_.size();
         for (int peer = 0; peer < places.size; ++peer) places.windows[peer] = ranks_.windows()[peer];
     }
@@ -109,13 +111,10 @@ private:
     carried prepare(Tell tell) {
         auto& host = ranks_.host();
         host.queue().drain();
-        try {
+        return prepared<Checking>(host, [&]() -> carried {
             const Told words = tell(where_);
             return {words, ranks_.arrive(where_)};
-        } catch (...) {
-            tell_refusal<Checking>(host);
-            throw;
-        }
+        });
     }
 
     carried of(int peer) const {
@@ -151,13 +150,12 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
         }};
     if (ours.count != 0) {
         grid_ranks<Stored> places;
-        here.reach(places);
+        here.set_windows(places);
         for (int peer = 0; peer < places.size; ++peer) {
             const grid_buffers theirs = here.told(peer);
             places.in[peer] =
-                reinterpret_cast<const Stored*>(static_cast<std::uintptr_t>(translated(ranks, peer, theirs.in)));
-            places.out[peer] =
-                reinterpret_cast<Stored*>(static_cast<std::uintptr_t>(translated(ranks, peer, theirs.out)));
+                reinterpret_cast<const Stored*>(static_cast<std::uintptr_t>(here.reached(peer, theirs.in)));
+            places.out[peer] = reinterpret_cast<Stored*>(static_cast<std::uintptr_t>(here.reached(peer, theirs.out)));
         }
         launch(here, places);
     }
@@ -300,7 +298,7 @@ void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, c
     for (int peer = 0; peer < ranks.size() && count != 0; ++peer)
         lists[peer] = reinterpret_cast<const std::uint64_t*>(host.mapped(peer, here.told(peer), bytes));
     grid_windows windows;
-    here.reach(windows);
+    here.set_windows(windows);
     grid_table<stored, limits.table> table{ranks.size()};
     const auto launch = [&] {
         here.launch(body{windows, table, op}, two_shot_shape<stored>(table.packets() * table.unit, ranks.size(),
@@ -310,7 +308,7 @@ void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, c
     std::size_t next = 0;
     for (auto&& each : tensors) {
         if (size_of(each) == 0) continue;
-        table.add(size_of(each), [&](int peer) { return translated(ranks, peer, lists[peer][next]); });
+        table.add(size_of(each), [&](int peer) { return here.reached(peer, lists[peer][next]); });
         ++next;
         if (table.full()) launch();
     }

@@ -88,10 +88,25 @@ text explain(const Plan& plan) {
 }
 
 /// Hands a call, such as a plan, to the communicator's queue. The plan is copied; its buffers are not.
+///
+/// A transport whose calls return before their work is done offers `defer()`: called here, in the caller's thread, and its
+/// `begin()` and `end()` around the call in that of the queue. The request is done when its `done()` says so.
 template <class Transport, class Call>
 auto start(Transport& ranks, Call call) {
-    if constexpr (communicator<Transport>) return ranks.queue().push([call = std::move(call)]() mutable { call(); });
-    else call();  // in which `compose` complains
+    if constexpr (!communicator<Transport>) {
+        call();  // in which `compose` complains
+    } else if constexpr (requires { ranks.defer().done(); }) {
+        auto work = prepared<checked>(ranks, [&] { return ranks.defer(); });
+        return ranks.queue().push(
+            [&ranks, call = std::move(call), work]() mutable {
+                prepared<checked>(ranks, [&] { work.begin(); });
+                call();
+                work.end();
+            },
+            [work] { return work.done(); });
+    } else {
+        return ranks.queue().push([call = std::move(call)]() mutable { call(); });
+    }
 }
 
 }  // namespace ddl

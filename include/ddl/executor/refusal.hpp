@@ -19,4 +19,15 @@ void tell_refusal(Transport& ranks) {
     }
 }
 
+/// What `prepare()` gives, without which this rank cannot make the call: if it throws, the others learn.
+template <class Checking, class Transport, class Prepare>
+auto prepared(Transport& ranks, Prepare prepare) {
+    try {
+        return prepare();
+    } catch (...) {
+        tell_refusal<Checking>(ranks);
+        throw;
+    }
+}
+
 }  // namespace ddl
