@@ -3,6 +3,7 @@
 
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/descriptor.hpp>
+#include <ddl/transport/patience.hpp>
 
 #include <array>
 
