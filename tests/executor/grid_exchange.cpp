@@ -41,13 +41,13 @@ void check(int ranks, int blocks, std::size_t each, std::size_t offset, in_place
 
 BOOST_DATA_TEST_CASE(block_d_of_rank_s_becomes_block_s_of_rank_d, data::xrange(1, 10) * data::make({1, 2, 5, 11}),
                      ranks, blocks) {
-    for (const std::size_t each : {0, 1, 4, 9, 203})
+    for (const std::size_t each : {0U, 1U, 4U, 9U, 203U})
         for (const in_place where : {in_place::none, in_place::all, in_place::some})
             check<std::int32_t>(ranks, blocks, each, 0, where);
 }
 
 BOOST_DATA_TEST_CASE(elements_of_any_size_and_alignment_are_exchanged, data::xrange(0, 4), offset) {
-    for (const std::size_t each : {3, 64, 100}) {
+    for (const std::size_t each : {3U, 64U, 100U}) {
         check<std::int8_t>(3, 2, each, static_cast<std::size_t>(offset), in_place::some);
         check<double>(4, 2, each, static_cast<std::size_t>(offset), in_place::all);
     }

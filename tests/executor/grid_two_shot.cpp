@@ -103,7 +103,7 @@ BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, data:
         const auto value = static_cast<std::int16_t>(rank * 7 + static_cast<int>(i % 100));
         return triple{value, static_cast<std::int16_t>(value + 1), static_cast<std::int16_t>(value + 2)};
     };
-    for (const std::size_t count : {0, 1, 5, 17, 64, 1003})
+    for (const std::size_t count : {0U, 1U, 5U, 17U, 64U, 1003U})
         for (const bool in_place : {false, true}) {
             check_part<ddl::collective::reduce, float>(grid, count, blocks, in_place, ddl::sum{}, fraction);
             check_part<ddl::collective::reduce_scatter, float>(grid, count, blocks, in_place, ddl::sum{}, fraction);

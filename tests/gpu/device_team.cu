@@ -131,9 +131,7 @@ void mistakes_are_told(ddl::device_team& team) {
     plans_and_calls_for_later(team);  // the communicator is as good as before
 }
 
-/// The collectives of ranks that share memory.
-template <class Team>
-void the_other_collectives(Team& team) {
+void the_other_collectives(ddl::device_team& team) {
     const int size = team.size();
     const int last = size - 1;
     // values that say whose they are and where they lie: hundreds the rank, units the place
@@ -178,15 +176,14 @@ void the_other_collectives(Team& team) {
     require(gathered == all, "the same, later");
 }
 
-template <class Team>
-void every_case(Team& team) {
+void every_case(ddl::device_team& team) {
     every_range_of_a_device_is_taken(team);
     policies_are_taken(team);
     many_tensors_go_at_once(team);
     plans_and_calls_for_later(team);
     parts_of_a_team(team);
     mistakes_are_told(team);
-    if constexpr (!ddl::grid_transport<Team>) the_other_collectives(team);
+    the_other_collectives(team);
 }
 
 }  // namespace

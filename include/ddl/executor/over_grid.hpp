@@ -169,29 +169,29 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     using stored = grid_element_t<Op, Element>;
     constexpr grid_limits limits = grid_limits_of<Transport>;
     const int blocks = ranks.most_blocks();
+    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
+        using one_shot = grid_one_shot<Op, stored>;
+        if constexpr (one_shot::parcels_of_a_block != 0)
+            if (blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot &&
+                count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
+                return here.launch(one_shot{places, count, op},
+                                   one_shot_shape<one_shot>(count, blocks, limits.threads));
+        here.launch(grid_two_shot<Op, stored>{places, count, op},
+                    two_shot_shape<stored>(count, places.size, blocks, limits.threads));
+    };
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::allreduce, count, 0), in, count, out,
-                                 count, [&](auto& here, const grid_ranks<stored>& places) {
-                                     using one_shot = grid_one_shot<Op, stored>;
-                                     if constexpr (one_shot::parcels_of_a_block != 0)
-                                         if (blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot &&
-                                             count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
-                                             return here.launch(
-                                                 one_shot{places, count, op},
-                                                 one_shot_shape<one_shot>(count, blocks, limits.threads));
-                                     here.launch(grid_two_shot<Op, stored>{places, count, op},
-                                                 two_shot_shape<stored>(count, places.size, blocks, limits.threads));
-                                 });
+                                 count, launch);
 }
 
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     using stored = grid_element_t<Op, Element>;
+    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
+        here.launch(grid_two_shot<Op, stored, collective::reduce>{places, count, op, root},
+                    two_shot_shape<stored>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
+    };
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce, count, root), in, count, out,
-                                 ranks.rank() == root ? count : 0, [&](auto& here, const grid_ranks<stored>& places) {
-                                     here.launch(grid_two_shot<Op, stored, collective::reduce>{places, count, op, root},
-                                                 two_shot_shape<stored>(count, places.size, ranks.most_blocks(),
-                                                                        grid_limits_of<Transport>.threads));
-                                 });
+                                 ranks.rank() == root ? count : 0, launch);
 }
 
 /// `count` elements in, block `rank` of them out.
@@ -253,25 +253,24 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
 /// one buffer or do not overlap.
 template <class Schedule, class Checking, class Element, grid_transport Transport>
 void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    const auto launch = [&](auto& here, const grid_ranks<Element>& places) {
+        constexpr int threads = grid_limits_of<Transport>.threads;
+        const std::size_t each = count / static_cast<std::size_t>(places.size);
+        const int most = std::min(ranks.most_blocks(), grid_window::most_blocks);
+        // a rank does half of each pair
+        const int of_a_peer = two_shot_shape<Element>(each / 2, 1, most, threads).blocks;
+        here.launch(grid_exchange<Element>{places, each}, {std::min(of_a_peer * places.size, most), threads});
+    };
     call_grids<Checking, Element>(ranks, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), in,
-                                  count, out, count, [&](auto& here, const grid_ranks<Element>& places) {
-                                      constexpr int threads = grid_limits_of<Transport>.threads;
-                                      const auto ways = static_cast<std::size_t>(places.size);
-                                      const int most = std::min(ranks.most_blocks(), grid_window::most_blocks);
-                                      // a rank does half of each pair
-                                      const int of_a_peer =
-                                          two_shot_shape<Element>(count / ways / 2, 1, most, threads).blocks;
-                                      here.launch(grid_exchange<Element>{places, count / ways},
-                                                  {std::min(of_a_peer * places.size, most), threads});
-                                  });
+                                  count, out, count, launch);
 }
 
 /// Folds many tensors in place, as many of them in a launch as a table holds. The host sides compare the call, and read
 /// each other's addresses, once.
 template <class Schedule, class Checking, class Op, grid_transport Transport, class Tensors>
 void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, const Op& op) {
-    using element = element_of<decltype(*std::begin(tensors))>;
-    using stored = grid_element_t<Op, element>;
+    using element_type = element_of<decltype(*std::begin(tensors))>;
+    using stored = grid_element_t<Op, element_type>;
     constexpr grid_limits limits = grid_limits_of<Transport>;
     auto& host = ranks.host();
     std::size_t count = 0;
@@ -288,7 +287,7 @@ void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, c
             std::size_t next = 0;
             for (auto&& each : tensors) {
                 if (size_of(each) == 0) continue;
-                ranks.require_reachable("a tensor", data_of(each), size_of(each) * sizeof(element), where);
+                ranks.require_reachable("a tensor", data_of(each), size_of(each) * sizeof(element_type), where);
                 list[next++] = reinterpret_cast<std::uintptr_t>(data_of(each));
             }
             return host.address_of(list, bytes);

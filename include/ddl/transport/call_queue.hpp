@@ -69,21 +69,20 @@ private:
         std::function<void()> call;
         std::function<bool()> settled;
         request done;
+        std::exception_ptr failure = nullptr;  // of the call
     };
 
     static void carry_out(entry& next) {
         try {
             next.call();
-        } catch (...) {
-            next.settled = [failure = std::current_exception()]() -> bool { std::rethrow_exception(failure); };
-        }
+        } catch (...) { next.failure = std::current_exception(); }
     }
 
     /// Whether it is over; then the request knows.
-    static bool is_settled(const entry& carried_out) {
-        std::exception_ptr failure;
+    static bool is_settled(entry& carried_out) {
+        std::exception_ptr failure = std::move(carried_out.failure);
         try {
-            if (carried_out.settled && !carried_out.settled()) return false;
+            if (!failure && carried_out.settled && !carried_out.settled()) return false;
         } catch (...) { failure = std::current_exception(); }
         carried_out.done.finish(std::move(failure));  // whoever waits may be the last to let go of it
         return true;
