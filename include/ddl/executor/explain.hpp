@@ -90,11 +90,11 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
             if (what != collective::allreduce) return;
             const auto program = allreduce_program<Chosen>(ranks.size());
             if (std::same_as<Chosen, recursive_doubling> &&
-                count * sizeof(accumulator_t<Op, Element>) <= contract_bytes)
+                count * sizeof(accumulator_t<Op, Element>) <= contract_room(ranks))
                 line.append(", in the messages that compare the calls");
             else
                 line.append(", %d chunks in %d rounds, in segments of %zu bytes", program.chunks(), program.rounds(),
-                            segments_of<Transport>.length(1));
+                            cut_of(ranks).length(bytes / static_cast<std::size_t>(program.chunks()), sizeof(Element)));
         }
     });
 }
