@@ -5,8 +5,8 @@
     mpirun -n 2 python3 benchmarks/pyddl_bench.py [--json FILE]
 
 Each row is a size; each cell the median over calls of the time on the slowest rank, in microseconds. Before each call every rank
-rewrites its input and meets the others in a barrier; neither is timed. `arrays` are NumPy's own, `mapped` are those of
-pyddl.zeros. A result that is wrong in any bit ends the program with 1. Without mpi4py, or started by ddlrun, pyddl is alone.
+rewrites its input and meets the others in a barrier; neither is timed. `arrays` are NumPy's, `mapped` those that it makes in
+pyddl.mapped_arrays. A result that is wrong in any bit ends the program with 1. Without mpi4py, or started by ddlrun, pyddl is alone.
 """
 
 import argparse
@@ -65,7 +65,9 @@ class Contender:
 
 
 def contenders(count, mpi):
-    arrays, mapped = numpy.zeros(count, numpy.float32), pyddl.zeros(count, numpy.float32)
+    arrays = numpy.zeros(count, numpy.float32)
+    with pyddl.mapped_arrays():
+        mapped = numpy.zeros(count, numpy.float32)
     result = [Contender("arrays", arrays, lambda: pyddl.allreduce(arrays)),
               Contender("mapped", mapped, lambda: pyddl.allreduce(mapped))]
     if mpi is not None:
@@ -130,8 +132,8 @@ def main():
         rows.append({"bytes": size, **cells})
         if rank == 0:
             if len(rows) == 1:
-                print(f"{'bytes':>10}" + "".join(f"{name:>12}" for name in cells) + ("   mpi4py/arrays" if mpi else ""))
-            ratio = f"{cells['mpi4py'] / cells['arrays']:15.2f}x" if mpi else ""
+                print(f"{'bytes':>10}" + "".join(f"{name:>12}" for name in cells) + ("   mpi4py/arrays   mpi4py/mapped" if mpi else ""))
+            ratio = "".join(f"{cells['mpi4py'] / cells[ours]:15.2f}x" for ours in ("arrays", "mapped")) if mpi else ""
             print(f"{size:>10}" + "".join(f"{value:12.2f}" for value in cells.values()) + ratio, flush=True)
         size *= options.factor
     total = numpy.array([wrong])

@@ -4,6 +4,8 @@
 #include <ddl/transport/staged.cuh>
 #include <ddl/transport/threads.hpp>
 
+#include <cub/device/device_transform.cuh>
+#include <cuda/std/tuple>
 #include <thrust/functional.h>
 #include <thrust/system/cuda/execution_policy.h>
 #include <thrust/transform.h>
@@ -28,21 +30,6 @@ struct empty_barrier {
     }
 };
 
-/// `c = a + b`, 16 bytes at a time: what moves memory as an allreduce does, without ranks.
-__global__ void __launch_bounds__(512) add(const float4* a, const float4* b, float4* c, std::size_t count) {
-    const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
-    for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count; i += 4 * stride) {
-        float4 left[4];
-        float4 right[4];
-        for (int k = 0; k < 4; ++k)
-            if (i + k * stride < count) left[k] = a[i + k * stride], right[k] = b[i + k * stride];
-        for (int k = 0; k < 4; ++k)
-            if (i + k * stride < count)
-                c[i + k * stride] = {left[k].x + right[k].x, left[k].y + right[k].y, left[k].z + right[k].z,
-                                     left[k].w + right[k].w};
-    }
-}
-
 std::string table;
 
 template <class... Values>
@@ -56,22 +43,20 @@ void row(const char* format, Values... values) {
 
 constexpr int rows = 11;
 
-/// Gigabytes a second that an add moves, of so many bytes in all.
-double add_rate(std::size_t bytes, int processors) {
-    const std::size_t count = bytes / 3 / sizeof(float4);
-    const device_memory a{count * sizeof(float4)};
-    const device_memory b{count * sizeof(float4)};
-    const device_memory c{count * sizeof(float4)};
-    require_success(cudaMemset(a.as<void>(), 0, count * sizeof(float4)), "cudaMemset");
-    require_success(cudaMemset(b.as<void>(), 0, count * sizeof(float4)), "cudaMemset");
-    double best = 1e30;
-    for (const int blocks : {2 * processors, 4 * processors, 16 * processors})
-        best = std::min(best, microseconds_each(nullptr, rows, 5, [&] {
-                            add<<<static_cast<unsigned>(blocks), 512>>>(a.as<float4>(), b.as<float4>(), c.as<float4>(),
-                                                                        count);
-                        }));
-    require_success(cudaGetLastError(), "add");
-    return 3e-3 * static_cast<double>(count * sizeof(float4)) / best;
+/// Gigabytes a second that an add of CUB's moves, of so many bytes in all: memory as an allreduce moves it, without ranks.
+double add_rate(std::size_t bytes) {
+    const std::size_t count = bytes / 3 / sizeof(float);
+    const device_memory a{count * sizeof(float)};
+    const device_memory b{count * sizeof(float)};
+    const device_memory c{count * sizeof(float)};
+    require_success(cudaMemset(a.as<void>(), 0, count * sizeof(float)), "cudaMemset");
+    require_success(cudaMemset(b.as<void>(), 0, count * sizeof(float)), "cudaMemset");
+    const double time = microseconds_each(nullptr, rows, 5, [&] {
+        require_success(cub::DeviceTransform::Transform(cuda::std::make_tuple(a.as<float>(), b.as<float>()),
+                                                        c.as<float>(), count, thrust::plus<float>{}),
+                        "cub::DeviceTransform");
+    });
+    return 3e-3 * static_cast<double>(count * sizeof(float)) / time;
 }
 
 /// The straightforward form: all inputs copied side by side, added, and the sum copied to all outputs.
@@ -207,7 +192,7 @@ int measure() {
     for (const int size : {2, 4, 8}) short_vectors(size, seed, stream);
     for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{64} << 20, std::size_t{256} << 20})
         for (const int size : {2, 4, 8}) {
-            const double limit = add_rate(2 * bytes * static_cast<std::size_t>(size), about.multiProcessorCount);
+            const double limit = add_rate(2 * bytes * static_cast<std::size_t>(size));
             long_vectors<float>(size, bytes, seed, limit);
             long_vectors<ddl::bfloat16>(size, bytes, seed, limit);
             long_vectors<ddl::float8_e4m3>(size, bytes, seed, limit);

@@ -91,7 +91,7 @@ public:
         Body argument = body;
         void* arguments[] = {&argument, &how};
         require_success(
-            cudaLaunchCooperativeKernel(ddl::run_on_device<Body>,
+            cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&ddl::run_on_device<Body>),
                                         dim3(static_cast<unsigned>(shape.blocks), static_cast<unsigned>(places.size)),
                                         dim3(static_cast<unsigned>(shape.threads)), arguments, 0, stream),
             "cudaLaunchCooperativeKernel");

@@ -28,9 +28,9 @@ public:
     }
 
 private:
-    /// What is sent must stay while what arrives is written: in place, a copy of it.
+    /// What is sent must stay while what arrives is written: in place, a copy of it. Grids exchange in place.
     const Element* kept() {
-        if (in_ != out_ || count_ == 0) return in_;
+        if (grid_transport<Transport> || in_ != out_ || count_ == 0) return in_;
         Element* const copy =
             scratch_or_refuse<Checking, Element>(*ranks_, collective::all_to_all, count_, scratch_for::fusion);
         kernel::copy(in_, copy, count_);

@@ -91,6 +91,7 @@ auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
 /// keeps, reduced, and unpacked; the caller keeps its tensors where they are. All ranks call it; blocks.
 ///
 /// Cost: an allreduce of each long tensor and of each full buffer (`fusion_limits`), and a copy in and out of the short ones.
+/// On GPUs no copy, and a launch for some hundreds of tensors: as many as `grid_limits::table` lists.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
 void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
     using tensor = std::remove_reference_t<decltype(*std::begin(tensors))>;
@@ -101,12 +102,16 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
         static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
     } else if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport>()) {
         const fusion<element_type, std::remove_reference_t<Tensors>> vectors{tensors, fusion_limits_of<transport>};
-        element_type* const packed = scratch_or_refuse<Checking, element_type>(ranks, collective::allreduce_n,
-                                                                               vectors.room(), scratch_for::fusion);
-        vectors.each_vector(packed, [&](element_type* data, std::size_t count) {
-            allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(data), data, count, op,
-                                               collective::allreduce_n, static_cast<int>(vectors.sizes()));
-        });
+        if constexpr (grid_transport<transport>) {
+            allreduce_n_over<schedule, Checking>(ranks, tensors, vectors.sizes(), op);
+        } else {
+            element_type* const packed = scratch_or_refuse<Checking, element_type>(ranks, collective::allreduce_n,
+                                                                                   vectors.room(), scratch_for::fusion);
+            vectors.each_vector(packed, [&](element_type* data, std::size_t count) {
+                allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(data), data, count, op,
+                                                   collective::allreduce_n, static_cast<int>(vectors.sizes()));
+            });
+        }
     }
 }
 

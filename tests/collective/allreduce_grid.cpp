@@ -95,6 +95,56 @@ BOOST_AUTO_TEST_CASE(memory_out_of_reach_is_refused_and_the_others_are_told) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(what_a_device_refuses_before_the_call_is_told_too) {
+    using stage = grid_of_threads::stage;
+    for (const stage where : {stage::arrive, stage::defer, stage::begin})
+        grid_of_threads::run(3, [where](grid_of_threads& team) {
+            std::vector<int> values(10, 1);
+            const bool fails = team.rank() == 1;
+            if (fails) team.fails_at = where;
+            const auto call = [&] { ddl::allreduce_async(team, values).wait(); };
+            if (fails) require_error(ddl::errc::system, "the device says no", call);
+            else
+                require_error(ddl::errc::mismatch, "rank 1 has called with invalid arguments; see its own error", call);
+            require(team.launches() == 0, "nothing was launched");
+            team.fails_at = stage::none;
+            ddl::allreduce(team, values);
+            require(values == std::vector<int>(10, 3), "the communicator is as good as before");
+        });
+}
+
+BOOST_AUTO_TEST_CASE(a_request_is_done_when_the_grid_is) {
+    grid_of_threads::run(2, [](grid_of_threads& team) {
+        std::vector<int> values(20'000, 1);
+        team.blocks = false;
+        team.starts = false;
+        const ddl::request sum = ddl::allreduce_async(team, values);
+        ddl::barrier(team);  // until when the host sides have launched
+        require(team.launches() == 1 && !sum.test(), "it is under way");
+        team.starts = true;
+        sum.wait();
+        require(values == std::vector<int>(20'000, 2), "a sum");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(what_a_grid_leaves_is_thrown_by_its_request) {
+    std::atomic<bool> given_up = false;
+    grid_of_threads::run(
+        2,
+        [&](grid_of_threads& team) {
+            std::vector<int> values(20'000, 1);
+            team.blocks = false;
+            team.starts = team.rank() == 0;
+            const ddl::request sum = ddl::allreduce_async(team, values);
+            while (team.rank() == 1 && !given_up) std::this_thread::yield();
+            team.starts = true;
+            require_error(ddl::errc::timeout, team.rank() == 0 ? "wait, rank 0: rank 1 did not" : "rank 0 did not",
+                          [&] { sum.wait(); });
+            given_up = true;
+        },
+        ddl::timeout{0.5});
+}
+
 BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {
     using narrow = ddl::grid_one_shot<ddl::sum, std::int8_t>;
     using wide = ddl::grid_one_shot<ddl::sum, double>;

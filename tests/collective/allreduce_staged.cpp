@@ -62,6 +62,27 @@ BOOST_AUTO_TEST_CASE(ranks_that_disagree_on_the_length_are_told_before_anything_
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_copy_that_fails_is_told_to_those_who_wait_for_it) {
+    constexpr int copies = 2 * 5;  // of five chunks, in and out
+    const auto body = [](auto& team) {
+        for (int which = 0; which < copies; ++which) {
+            std::vector<int> values(5 * 16, 1);
+            const bool fails = team.rank() == 1;
+            if (fails) team.copies_until_one_fails = which;
+            const auto call = [&] { ddl::allreduce(team, values); };
+            if (fails) require_error(ddl::errc::system, "the device says no", call);
+            else if (which < copies - 1) require_error(ddl::errc::mismatch, "see its own error", call);
+            else call();  // the last chunk was reduced: nobody waits any more
+            team.copies_until_one_fails = -1;
+            values.assign(80, 1);
+            ddl::allreduce(team, values);
+            require(values == std::vector<int>(80, 3), "the communicator is as good as before");
+        }
+    };
+    staged_over<places::threads>(3, 64, 2, body);
+    staged_over<places::messages<>>(3, 64, 2, body);
+}
+
 BOOST_AUTO_TEST_CASE(tensors_plans_and_requests_are_staged_too) {
     staged_over<places::threads>(3, 64, 2, [](auto& team) {
         std::vector<std::vector<int>> tensors{std::vector<int>(40, 1), {}, std::vector<int>(3, 2)};

@@ -35,7 +35,10 @@ public:
             },
             limit);
     }
-    ~grid_of_threads() { join(); }
+    ~grid_of_threads() {
+        starts = true;
+        join();
+    }
 
     int rank() const noexcept { return host_.rank(); }
     int size() const noexcept { return host_.size(); }
@@ -54,28 +57,62 @@ public:
         if (bytes != 0 && reinterpret_cast<std::uintptr_t>(data) == 64)
             throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
     }
-    entry arrive(const ddl::call_site&) const noexcept { return {rank()}; }
+    entry arrive(const ddl::call_site& where) const {
+        fail_at(stage::arrive, where.operation);
+        return {rank()};
+    }
+
+    // how it misbehaves, and when
+    enum class stage { none, arrive, defer, begin };
+    stage fails_at = stage::none;
+    bool blocks = true;               // whether `settle` waits
+    std::atomic<bool> starts = true;  // grids do nothing before
+
+    struct deferral {
+        grid_of_threads* team;
+        void begin() const { team->fail_at(stage::begin, "begin"); }
+        void end() const noexcept {}
+        bool done() const {
+            if (team->running_ != 0) return false;
+            team->heed(ddl::call_site{"wait"});
+            return true;
+        }
+    };
+    deferral defer() {
+        fail_at(stage::defer, "defer");
+        return {this};
+    }
 
     template <class Body>
     void launch(const Body& body, ddl::grid_shape shape, const entry* entries, const ddl::call_site&) {
         for (int peer = 0; peer < size(); ++peer)
             if (entries[peer].rank != peer) std::terminate();
         ++launches_;
+        join();  // launches of a rank follow each other
+        running_ = shape.blocks;
         for (int block = 0; block < shape.blocks; ++block)
             blocks_.emplace_back([this, body, shape, block] {
+                while (!starts) std::this_thread::yield();
                 ddl::host_block space{rank(), block, shape.blocks, host_.limit()};
                 body(space);
                 if (space.missing() >= 0) missing_ = space.missing();
+                --running_;
             });
     }
     void follow(const entry*, const ddl::call_site&) const noexcept {}
     void settle(const ddl::call_site& where) {
+        if (blocks) heed(where);
+    }
+
+private:
+    void fail_at(stage now, const char* operation) const {
+        if (fails_at == now) throw ddl::error(ddl::errc::system, operation, rank(), -1, "the device says no");
+    }
+    void heed(const ddl::call_site& where) {
         join();
         if (missing_ >= 0)
             throw ddl::error(ddl::errc::timeout, where.operation, rank(), -1, "rank %d did not come", missing_.load());
     }
-
-private:
     grid_of_threads(ddl::threads&& team, std::uint64_t* const* windows) : host_{std::move(team)}, windows_{windows} {}
     void join() {
         for (std::thread& block : blocks_) block.join();
@@ -86,6 +123,7 @@ private:
     std::uint64_t* const* windows_;
     std::vector<std::thread> blocks_;
     std::atomic<int> missing_ = -1;
+    std::atomic<int> running_ = 0;
     int launches_ = 0;
 };
 

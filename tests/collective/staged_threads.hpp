@@ -99,6 +99,7 @@ public:
 
     std::size_t fetched = 0;
     std::size_t stored = 0;
+    int copies_until_one_fails = -1;  // never, if negative
 
 private:
     struct slot_memory {
@@ -107,6 +108,8 @@ private:
     };
     slot_memory& at(int index) { return slots_[static_cast<std::size_t>(index)]; }
     void copy(int index, std::byte* to, const std::byte* from, std::size_t bytes) {
+        if (copies_until_one_fails-- == 0)
+            throw ddl::error(ddl::errc::system, "copy", rank(), -1, "the device says no");
         at(index).copies.push([=] {
             if (bytes != 0) std::memcpy(to, from, bytes);
         });

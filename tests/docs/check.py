@@ -3,7 +3,7 @@
 
 code    Each ```cpp block follows `<!-- region FILE NAME -->` and equals the lines of that file between `//! [NAME]` and
         `//! [NAME]`, save for common indentation; each block after `<!-- prints FILE -->` equals its `// prints:` lines.
-        FILE is compiled and run by the tests: it lies in examples/ or in tests/docs/.
+        FILE is compiled and run by the tests: it lies in examples/, in tests/docs/ or in tests/gpu/.
 links   Each relative link leads to a file, and to a heading of it where it names one.
 errors  Each text that a header throws, or stops the compiler with, is in docs/errors.md, and the other way round. What
         printf fills in is written as "…" there.
@@ -20,7 +20,7 @@ import tempfile
 import textwrap
 
 BLOCK = re.compile(r"(?:<!-- (region|prints) (\S+)(?: (\S+))? -->\n+)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMPILED = ("examples/", "tests/docs/")
+COMPILED = ("examples/", "tests/docs/", "tests/gpu/")
 
 
 def pages(root):

@@ -47,6 +47,34 @@ void check(host_grid& grid, std::size_t count, int blocks, std::size_t offset, O
     }
 }
 
+/// A reduction whose results do not go everywhere: in place or beside, nothing else is written.
+template <ddl::collective What, class Element, class Op, class Make>
+void check_part(host_grid& grid, std::size_t count, int blocks, bool in_place, Op op, Make make) {
+    for (int root = 0; root < (What == ddl::collective::reduce ? grid.size() : 1); ++root) {
+        auto in = values_of_ranks<Element>(grid.size(), count, make);
+        auto out = values_of_ranks<Element>(grid.size(), count, [&](int, std::size_t i) { return make(1, i); });
+        const auto sums = folded(in, op);
+        auto places = grid.places(in, in_place ? in : out);
+        auto wanted = in_place ? in : out;
+        for (int rank = 0; rank < grid.size(); ++rank) {
+            const auto at = static_cast<std::size_t>(rank);
+            const auto own =
+                What == ddl::collective::reduce ? ddl::partition{count, 1} : ddl::partition{count, grid.size()};
+            if (What == ddl::collective::reduce && rank != root) {
+                places.out[rank] = nullptr;
+                continue;
+            }
+            const int part = What == ddl::collective::reduce ? 0 : rank;
+            if (in_place) places.out[rank] += own.first(part);
+            for (std::size_t i = 0; i < own.length(part); ++i)
+                wanted[at][i + (in_place ? own.first(part) : 0)] = sums[own.first(part) + i];
+        }
+        BOOST_REQUIRE(grid.run(ddl::grid_two_shot<Op, Element, What>{places, count, op, root}, blocks).empty());
+        for (std::size_t rank = 0; rank < in.size(); ++rank)
+            BOOST_REQUIRE(same_bytes(in_place ? in[rank] : out[rank], wanted[rank]));
+    }
+}
+
 constexpr std::size_t counts[] = {0, 1, 3, 4, 5, 17, 64, 257, 1003};
 
 }  // namespace
@@ -63,6 +91,24 @@ BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange
             return triple{value, static_cast<std::int16_t>(value + 1), static_cast<std::int16_t>(value + 2)};
         });
     }
+}
+
+BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, data::xrange(1, 10) * data::make({1, 3}),
+                     ranks, blocks) {
+    host_grid grid{ranks};
+    const auto fraction = [](int rank, std::size_t i) {
+        return 1.0F / static_cast<float>(rank + 1 + static_cast<int>(i % 50));
+    };
+    const auto three = [](int rank, std::size_t i) {
+        const auto value = static_cast<std::int16_t>(rank * 7 + static_cast<int>(i % 100));
+        return triple{value, static_cast<std::int16_t>(value + 1), static_cast<std::int16_t>(value + 2)};
+    };
+    for (const std::size_t count : {0U, 1U, 5U, 17U, 64U, 1003U})
+        for (const bool in_place : {false, true}) {
+            check_part<ddl::collective::reduce, float>(grid, count, blocks, in_place, ddl::sum{}, fraction);
+            check_part<ddl::collective::reduce_scatter, float>(grid, count, blocks, in_place, ddl::sum{}, fraction);
+            check_part<ddl::collective::reduce_scatter, triple>(grid, count, blocks, in_place, add_triples{}, three);
+        }
 }
 
 BOOST_DATA_TEST_CASE(narrow_elements_are_accumulated_wide_and_rounded_once, data::make({2, 5}), ranks) {
@@ -87,7 +133,7 @@ BOOST_AUTO_TEST_CASE(shares_of_blocks_cover_every_element_once) {
                 std::size_t at = 0;
                 for (int rank = 0; rank < ranks; ++rank)
                     for (int block = 0; block < blocks; ++block) {
-                        const ddl::grid_share<std::int16_t> share{count, ranks, rank, blocks, block};
+                        const auto share = ddl::grid_share<std::int16_t>::of_vector(count, ranks, rank, blocks, block);
                         if (share.count != 0) BOOST_REQUIRE_EQUAL(share.first, at);
                         at += share.count;
                     }

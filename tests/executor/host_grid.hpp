@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/op/op.hpp>
 #include <ddl/transport/grid_window.hpp>
 #include <ddl/transport/host_block.hpp>
 

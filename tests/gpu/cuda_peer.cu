@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op and every element over virtual ranks of a GPU, against a fold on the host in rank order.
+// Every collective over virtual ranks of a GPU; every op and every element against a fold on the host in rank order.
 // With -DDDL_TEST_WHOLE_MATRIX every op meets every element that it has a meaning for: that takes a minute or more to compile.
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
+#include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
 #include <ddl/transport/cuda_peer.cuh>
 
 #include <thrust/device_vector.h>
@@ -117,6 +124,119 @@ void matrix(ddl::cuda_peer& team) {
 #endif
 }
 
+/// A vector on the device, element `i` being `value(i)`.
+template <class Element, class Value>
+thrust::device_vector<Element> filled(std::size_t count, Value value) {
+    thrust::host_vector<Element> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<Element>(value(i));
+    return values;
+}
+template <class Element, class Value>
+void require_filled(const thrust::device_vector<Element>& got, Value value, const char* otherwise) {
+    const thrust::host_vector<Element> here = got;
+    for (std::size_t i = 0; i < here.size(); ++i) require(here[i] == static_cast<Element>(value(i)), otherwise);
+}
+
+/// What is not folded into all outputs. Small whole numbers: sums are exact.
+template <class Element>
+void others(ddl::cuda_peer& team) {
+    const int rank = team.rank();
+    const int size = team.size();
+    const auto ranks = static_cast<std::size_t>(size);
+    const auto value = [](int of, std::size_t i) { return (of * 7 + static_cast<int>(i % 11)) % 13; };
+    const auto sum = [&](std::size_t i) {
+        int all = 0;
+        for (int of = 0; of < size; ++of) all += value(of, i);
+        return all;
+    };
+    const auto ours = [&](std::size_t i) { return value(rank, i); };
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, ranks * 64, std::size_t{300'001}}) {
+        const auto own = ddl::block(count, size, rank);
+        const int root = size / 2;
+        const bool is_root = rank == root;
+        const auto vector = filled<Element>(count, ours);
+        thrust::device_vector<Element> whole(count);
+        thrust::device_vector<Element> part(own.count);
+
+        ddl::reduce(team, vector, whole, ddl::sum{}, root);
+        if (is_root) require_filled(whole, sum, "reduce");
+        ddl::reduce_scatter(team, vector, part);
+        require_filled(
+            part, [&](std::size_t i) { return sum(own.first + i); }, "reduce_scatter");
+        ddl::all_gather(team, part, whole);
+        require_filled(whole, sum, "all_gather");
+        whole = vector;
+        ddl::broadcast(team, whole, root);
+        require_filled(
+            whole, [&](std::size_t i) { return value(root, i); }, "broadcast");
+
+        thrust::device_vector<Element> all(is_root ? count * ranks : 0);
+        ddl::gather(team, vector, all, root);
+        require_filled(
+            all, [&](std::size_t i) { return value(static_cast<int>(i / count), i % count); }, "gather");
+        thrust::device_vector<Element> back(count);
+        ddl::scatter(team, all, back, root);
+        require_filled(back, ours, "scatter");
+
+        auto pairs = filled<Element>(count * ranks, ours);
+        thrust::device_vector<Element> exchanged(count * ranks);
+        const auto from_all = [&](std::size_t i) {
+            return value(static_cast<int>(i / count), static_cast<std::size_t>(rank) * count + i % count);
+        };
+        ddl::all_to_all(team, pairs, exchanged);
+        require_filled(exchanged, from_all, "all_to_all");
+        ddl::all_to_all(team, pairs);
+        require_filled(pairs, from_all, "all_to_all in place");
+    }
+}
+
+/// Tensors of many lengths, on 16 bytes and off them, in few launches: the bits of a call for each.
+template <class Element>
+void tensors(ddl::cuda_peer& team) {
+    for (const std::size_t number : {0, 1, 161, 1100}) {
+        const auto length = [](std::size_t t) { return t % 7 == 3 ? 0 : t % 40 == 1 ? 70'001 : t * t % 301; };
+        const auto gap = [](std::size_t t) { return t % 5; };
+        std::size_t count = 0;
+        for (std::size_t t = 0; t < number; ++t) count += length(t) + gap(t);
+        thrust::device_vector<Element> together =
+            filled<Element>(count, [&](std::size_t i) { return value_of<float>(team.rank(), i, number); });
+        thrust::device_vector<Element> alone = together;
+        std::vector<std::span<Element>> views;
+        std::size_t at = 0;
+        for (std::size_t t = 0; t < number; ++t) {
+            at += gap(t);
+            views.emplace_back(thrust::raw_pointer_cast(together.data()) + at, length(t));
+            ddl::allreduce(team, std::span{thrust::raw_pointer_cast(alone.data()) + at, length(t)});
+            at += length(t);
+        }
+        ddl::allreduce_n(team, views);
+        const thrust::host_vector<Element> left = together;
+        const thrust::host_vector<Element> right = alone;
+        require(count == 0 || std::memcmp(left.data(), right.data(), count * sizeof(Element)) == 0,
+                "tensors have other bits than a call for each");
+    }
+}
+
+/// Requests are done when their streams have come past them; calls are enqueued meanwhile.
+void requests(ddl::cuda_peer& team) {
+    cudaStream_t stream = nullptr;
+    ddl::require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", team.rank(), 0);
+    auto queued = team.on(stream);
+    thrust::device_vector<int> values(100'000, 1);
+    std::vector<ddl::request> all;
+    for (int turn = 0; turn < 3; ++turn) all.push_back(ddl::allreduce_async(queued, values));
+    all.back().wait();
+    require(all[0].test() && all[1].test(), "calls end in their order");
+    const int once = team.size();
+    require(values[99'999] == once * once * once, "three sums");
+    auto of_thread = team.on(cudaStreamPerThread);
+    ddl::require_cuda(cudaMemsetAsync(thrust::raw_pointer_cast(values.data()), 0, 4, cudaStreamPerThread),
+                      "cudaMemsetAsync", team.rank(), 0);
+    ddl::allreduce_async(of_thread, values).wait();
+    require(values[0] == 0, "what this thread has put on its own stream comes before");
+    ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), 0);
+}
+
 /// Calls on streams follow each other, and a graph runs them again.
 void streams(ddl::cuda_peer& team) {
     cudaStream_t stream = nullptr;
@@ -132,38 +252,54 @@ void streams(ddl::cuda_peer& team) {
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), 0);
 }
 
-/// All ranks of a GPU capture one stream into one graph, which is then launched twice.
+/// Two ranks of a GPU capture a call each way into one graph, on two streams, which is then launched twice.
 void graphs() {
     if (ddl::require_devices("graphs") > 1) {
         std::puts("graphs: left out, for each GPU would need one of its own");
         return;
     }
-    cudaStream_t stream = nullptr;
-    ddl::require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", -1, 0);
-    run(2, [stream](ddl::cuda_peer& team) {
+    cudaStream_t streams[2] = {};
+    cudaEvent_t fork = nullptr;
+    cudaEvent_t join = nullptr;
+    const auto good = [](cudaError_t status) { ddl::require_cuda(status, "graphs", -1, 0); };
+    for (cudaStream_t& each : streams) good(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking));
+    good(cudaEventCreate(&fork));
+    good(cudaEventCreate(&join));
+    run(2, [&](ddl::cuda_peer& team) {
         thrust::device_vector<int> values(1000, 1);
+        auto queued = team.on(streams[team.rank()]);
         cudaGraph_t graph = nullptr;
         ddl::barrier(team);
-        if (team.rank() == 0)
-            ddl::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture", 0,
-                              0);
+        if (team.rank() == 0) {
+            good(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeRelaxed));
+            good(cudaEventRecord(fork, streams[0]));
+            good(cudaStreamWaitEvent(streams[1], fork, 0));
+        }
         ddl::barrier(team);
-        ddl::allreduce(team.on(stream), values);
+        ddl::allreduce(queued, values);
+        const std::span<int> all{thrust::raw_pointer_cast(values.data()), values.size()};
+        ddl::allreduce_n(queued, std::vector<std::span<int>>{all.first(1), all.subspan(1)});
         ddl::barrier(team);
         if (team.rank() == 0) {
             cudaGraphExec_t runs = nullptr;
-            ddl::require_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture", 0, 0);
-            ddl::require_cuda(cudaGraphInstantiate(&runs, graph, 0), "cudaGraphInstantiate", 0, 0);
-            for (int turn = 0; turn < 2; ++turn)
-                ddl::require_cuda(cudaGraphLaunch(runs, stream), "cudaGraphLaunch", 0, 0);
-            ddl::require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize", 0, 0);
-            ddl::require_cuda(cudaGraphExecDestroy(runs), "cudaGraphExecDestroy", 0, 0);
-            ddl::require_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy", 0, 0);
+            good(cudaEventRecord(join, streams[1]));
+            good(cudaStreamWaitEvent(streams[0], join, 0));
+            good(cudaStreamEndCapture(streams[0], &graph));
+            good(cudaGraphInstantiate(&runs, graph, 0));
+            for (int turn = 0; turn < 2; ++turn) good(cudaGraphLaunch(runs, streams[0]));
+            good(cudaStreamSynchronize(streams[0]));
+            good(cudaGraphExecDestroy(runs));
+            good(cudaGraphDestroy(graph));
         }
         ddl::barrier(team);
-        require(values[0] == 4 && values[999] == 4, "two sums of two ranks");
+        require(values[0] == 16 && values[999] == 16, "four sums of two ranks");
+        ddl::allreduce(queued, values);
+        queued.wait();
+        require(values[999] == 32, "and one outside of the graph");
     });
-    ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", -1, 0);
+    good(cudaEventDestroy(join));
+    good(cudaEventDestroy(fork));
+    for (const cudaStream_t each : streams) good(cudaStreamDestroy(each));
 }
 
 void mistakes(ddl::cuda_peer& team) {
@@ -193,7 +329,11 @@ int main() {
         for (const int ranks : {1, 2, 4, 5})
             run(ranks, [](ddl::cuda_peer& team) {
                 matrix(team);
+                others<float>(team);
+                tensors<float>(team);
+                tensors<__half>(team);
                 streams(team);
+                requests(team);
                 if (team.size() > 1) mistakes(team);
             });
         graphs();

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernels.py NVCC INCLUDE KERNELS_CU FOLDER: what the compiler made of the kernels, without a GPU.
 
-No kernel spills, none has more registers than two of its blocks on a multiprocessor leave it, and the fused two-shot loads
-and stores 16 bytes at a time: several loads are on their way before the first value is used.
+No kernel spills, takes more arguments than it is handed, or has more registers than two of its blocks on a multiprocessor
+leave it, and all but the one-shot load and store 16 bytes at a time: several loads are on their way before the first value
+is used.
 
 kernels.py --culprits: holds the answer against reports with one mistake each, and one in order.
 """
@@ -12,7 +13,10 @@ import subprocess
 import sys
 
 MOST_REGISTERS = 64  # 65536 registers of a multiprocessor, two blocks of 512 threads
-FEWEST_KERNELS = 6
+FEWEST_KERNELS = 15
+MOST_ARGUMENTS = {"grid_tensors": 26 << 10, "": 1024}  # bytes; a launch copies all that the kernel is said to take
+ARGUMENTS = re.compile(r"\.param[^;\[]*\.b8 \w+\[(\d+)\]")
+WIDE = re.compile("two_shot|grid_tensors|grid_move|grid_exchange")  # those that load and store packets
 
 KERNEL = re.compile(r"^\.visible \.entry (\w+)\(.*?^\}", re.MULTILINE | re.DOTALL)
 REPORT = re.compile(
@@ -33,9 +37,14 @@ def complaints(ptx, report, kernels=FEWEST_KERNELS):
             yield f"{name} keeps {stack} bytes in local memory: an array is indexed by what is no constant"
         if int(registers) > MOST_REGISTERS:
             yield f"{name} uses {registers} registers, above {MOST_REGISTERS}"
-    bodies = [(found.group(1), found.group(0)) for found in KERNEL.finditer(ptx) if "two_shot" in found.group(1)]
+    for found in KERNEL.finditer(ptx):
+        taken = sum(map(int, ARGUMENTS.findall(found.group(0))))
+        most = next(most for kind, most in MOST_ARGUMENTS.items() if kind in found.group(1))
+        if taken > most:
+            yield f"{found.group(1)} takes {taken} bytes of arguments, above {most}: more than there are?"
+    bodies = [(found.group(1), found.group(0)) for found in KERNEL.finditer(ptx) if WIDE.search(found.group(1))]
     if not bodies:
-        yield "there is no two-shot kernel"
+        yield "there is no kernel that loads packets"
     for name, body in bodies:
         if not WIDE_LOAD.search(body):
             yield f"{name} never loads 16 bytes at a time"
@@ -61,6 +70,7 @@ def wrong_answers():
         ((good[0], line("a_two_shot", stack=8)), 1),
         ((good[0], line("a_two_shot", stores=4, loads=4)), 1),
         ((good[0], line("a_two_shot", registers=65)), 1),
+        ((good[0].replace(".u64 p", ".align 8 .b8 p[1568]"), good[1]), 1),
         ((entry("a_two_shot", "ld.u32 a; st.v4.u32 [b];"), good[1]), 1),
         ((entry("a_two_shot", "ld.global.v2.u64 {a}; st.u32 [b];"), good[1]), 1),
         ((entry("a_one_shot", wide), line("a_one_shot")), 1),

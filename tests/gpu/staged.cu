@@ -5,6 +5,7 @@
 #include <ddl/transport/threads.hpp>
 
 #include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
 
 #include "../collective/require.hpp"
 #include "gpu_test.cuh"
@@ -23,6 +24,14 @@ int main() {
                     require(thrust::equal(values.begin(), values.end(), thrust::device_vector<float>(wanted).begin()),
                             "the sum of all ranks");
                 }
+                cudaStream_t stream = nullptr;
+                ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", team.rank(), team.device());
+                thrust::device_vector<int> ones(1000, 1);
+                ddl::allreduce(team.on(thrust::cuda::par.on(stream)), ones);
+                ddl::allreduce(team.on(thrust::cuda::par_nosync.on(stream)), ones, ddl::maximum{});
+                ddl::allreduce(team.on(thrust::device), ones, ddl::minimum{});
+                require(ones[999] == 3, "the sum of ones, whatever the policy");
+                ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), team.device());
             },
             ddl::timeout{20});
     });

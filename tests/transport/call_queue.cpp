@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -96,4 +97,45 @@ BOOST_AUTO_TEST_CASE(what_a_call_holds_is_let_go_of_when_it_is_done) {
     const auto done = queue.push([held] {});
     queue.drain();
     BOOST_TEST(held.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_is_done_when_what_its_call_set_going_has_ended) {
+    call_queue queue;
+    std::atomic<bool> gate = false;
+    std::atomic<int> looks = 0;
+    const auto first = queue.push([] {},
+                                  [&] {
+                                      ++looks;
+                                      return gate.load();
+                                  });
+    std::atomic<bool> called = false;
+    const auto second = queue.push([&] { called = true; });
+    queue.drain();
+    BOOST_TEST(called, "the next call does not wait");
+    second.wait();
+    while (looks < 3) std::this_thread::yield();
+    BOOST_TEST(!first.test());
+    gate = true;
+    first.wait();
+}
+
+BOOST_AUTO_TEST_CASE(what_a_call_set_going_may_fail) {
+    call_queue queue;
+    const auto later = queue.push([] {}, []() -> bool { throw std::domain_error("late"); });
+    const auto at_once = queue.push([] { throw std::range_error("early"); }, []() -> bool { return false; });
+    BOOST_CHECK_THROW(later.wait(), std::domain_error);
+    BOOST_CHECK_THROW(at_once.wait(), std::range_error);
+}
+
+BOOST_AUTO_TEST_CASE(a_queue_that_ends_waits_for_what_was_set_going) {
+    for (const bool may_use_thread : {true, false}) {
+        int looks = 0;
+        ddl::request last;
+        {
+            call_queue queue{may_use_thread};
+            last = queue.push([] {}, [&] { return ++looks == 5; });
+        }
+        BOOST_TEST(looks == 5);
+        BOOST_TEST(last.test());
+    }
 }

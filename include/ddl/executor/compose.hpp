@@ -4,6 +4,7 @@
 #include <ddl/executor/tuning.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/rooted.hpp>
+#include <ddl/transport/device_messages.hpp>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/staging_transport.hpp>
 
@@ -72,10 +73,13 @@ consteval bool compose() {
                          What != collective::broadcast && What != collective::barrier) {
         static_assert(!stacked_transport<Transport>,
                       "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
-    } else if constexpr ((grid_transport<Transport> || staging_transport<Transport>)&&What != collective::allreduce &&
+    } else if constexpr ((staging_transport<Transport> || device_message_transport<Transport>)&&What !=
+                             collective::allreduce &&
                          What != collective::barrier) {
-        static_assert(!grid_transport<Transport> && !staging_transport<Transport>,
-                      "ddl: ranks on GPUs carry allreduce and barrier; copy the data to the host for the others");
+        static_assert(
+            !staging_transport<Transport> && !device_message_transport<Transport>,
+            "ddl: ranks that stage through the host carry allreduce and barrier; pass a ddl::cuda_peer, or copy "
+            "the data to the host for the others");
     } else if constexpr (grid_transport<Transport> && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>,
                       "ddl: ranks on GPUs fold in one launch; write ddl::direct, or name no schedule");

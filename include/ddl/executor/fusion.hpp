@@ -4,7 +4,6 @@
 #include <ddl/contiguous.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/transport/concepts.hpp>
-#include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/staging_transport.hpp>
 
 #include <cstdint>
@@ -22,8 +21,7 @@ template <class Transport>
 inline constexpr fusion_limits fusion_limits_of{std::size_t{4} << 20, std::size_t{1} << 20};
 template <memory_transport Transport>
 inline constexpr fusion_limits fusion_limits_of<Transport>{std::size_t{1} << 18, std::size_t{1} << 15};
-template <class Transport>
-    requires grid_transport<Transport> || staging_transport<Transport>
+template <staging_transport Transport>
 inline constexpr fusion_limits fusion_limits_of<Transport>{1, 0};  // no host may pack what lies in a GPU
 
 /// Many tensors as few vectors: long ones as they are, short ones packed together.

@@ -9,8 +9,8 @@ namespace ddl {
 /// Block `space.block()` of every rank has come when it is true: what they wrote before can be read, what they read before
 /// can be overwritten. All threads of the block call it, with the number of this meeting. Cost: a store to each peer, and
 /// waiting for a load from the own memory. False if somebody did not come.
-template <class Element, execution_space Space>
-constexpr bool meet(Space& space, const grid_ranks<Element>& ranks, std::uint64_t meeting) {
+template <execution_space Space>
+constexpr bool meet(Space& space, const grid_windows& ranks, std::uint64_t meeting) {
     const int block = space.block();
     const int rank = space.rank();
     space.barrier();  // with which a thread's release covers what its block has done
@@ -28,9 +28,10 @@ constexpr bool meet(Space& space, const grid_ranks<Element>& ranks, std::uint64_
     return space.all(came);
 }
 
-/// Runs `work(space)` between two meetings of the block with its peers.
-template <class Element, execution_space Space, class Work>
-constexpr void between_meetings(Space& space, const grid_ranks<Element>& ranks, const Work& work) {
+/// Runs `work()` between two meetings of the block with its peers.
+template <execution_space Space, class Work>
+constexpr void between_meetings(Space& space, const grid_windows& ranks, const Work& work) {
+    if constexpr (requires { Space::blocks_meet; }) return work();
     std::uint64_t* const count = ranks.window(space.rank()).meetings(space.block());
     const std::uint64_t before = space.load_relaxed(count);
     if (!meet(space, ranks, before + 1)) return;

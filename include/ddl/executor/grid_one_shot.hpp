@@ -47,7 +47,7 @@ struct grid_one_shot {
 
     grid_ranks<Element> ranks;
     std::size_t count = 0;
-    [[no_unique_address]] Op op;
+    Op op;  // with [[no_unique_address]] nvcc 13 takes the whole for twice as long, and the driver reads past it
 
     /// The most elements that so many blocks of a rank can carry.
     static constexpr std::size_t most(int blocks) noexcept {

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/contiguous.hpp>
 #include <ddl/element/alias.hpp>
+#include <ddl/executor/grid_exchange.hpp>
+#include <ddl/executor/grid_move.hpp>
 #include <ddl/executor/grid_one_shot.hpp>
+#include <ddl/executor/grid_tensors.hpp>
 #include <ddl/executor/grid_two_shot.hpp>
 #include <ddl/executor/over_memory.hpp>
+#include <ddl/executor/refusal.hpp>
 #include <ddl/transport/grid_transport.hpp>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 // The collectives over ranks whose memory grids of blocks reach.
 namespace ddl {
@@ -23,6 +29,7 @@ using grid_element_t =
 struct grid_limits {
     std::size_t one_shot = std::size_t{1} << 16;  // bytes of the longest vector that every rank folds alone
     int threads = 512;                            // of a block, at most
+    std::size_t table = std::size_t{24} << 10;    // bytes that list tensors, in the arguments of a launch
 };
 template <class Transport>
 inline constexpr grid_limits grid_limits_of{};
@@ -49,72 +56,263 @@ constexpr grid_shape two_shot_shape(std::size_t count, int ranks, int blocks, in
             threads};
 }
 
+/// One call over grids: what a rank tells of it, its launches, and how it is left. `Told` goes to all ranks.
+template <class Checking, class Told, grid_transport Transport>
+class grid_call {
+public:
+    /// The host sides compare the call. `tell(where)` prepares this rank's side and says what to tell; if that fails, the others
+    /// learn it, and the communicator is as good as before.
+    template <class Tell>
+    grid_call(Transport& ranks, const call& ours, Tell tell)
+        : ranks_{ranks}, where_{to_string(ours.what), 0}, told_{prepare(tell)},
+          here_{ranks.host(), ours, Checking::compares} {
+        publish_buffers(ranks);
+        here_.announce(&told_, sizeof told_);
+        if (ours.count == 0) return;
+        open_buffers(ranks, where_);
+        for (int peer = 0; peer < ranks.size(); ++peer) entries_[static_cast<std::size_t>(peer)] = of(peer).side;
+    }
+
+    /// What a peer told. As long as nobody has left the call.
+    Told told(int peer) const { return of(peer).words; }
+    /// An address that it told, as grids of this rank reach it. For calls of 1 element or more.
+    std::uint64_t reached(int peer, std::uint64_t address) const { return translated(ranks_, peer, address); }
+
+    void set_windows(grid_windows& places) const {
+        places.size = ranks_.size();
+        for (int peer = 0; peer < places.size; ++peer) places.windows[peer] = ranks_.windows()[peer];
+    }
+
+    /// Starts a grid of this rank. All ranks start the same ones, in the same order.
+    template <class Body>
+    void launch(const Body& body, grid_shape shape) {
+        ranks_.launch(body, shape, entries_.data(), where_);
+        launched_ = true;
+    }
+
+    /// Blocks until the grids have ended where the transport does; else it returns when all ranks have launched.
+    void leave() {
+        if (!launched_) return here_.end();
+        here_.step();
+        ranks_.follow(entries_.data(), where_);
+        here_.end();
+        ranks_.settle(where_);
+    }
+
+private:
+    using entry = typename Transport::entry;
+    struct carried {
+        Told words;
+        entry side;
+    };
+    static_assert(sizeof(carried) <= notice::room);
+
+    template <class Tell>
+    carried prepare(Tell tell) {
+        auto& host = ranks_.host();
+        host.queue().drain();
+        return prepared<Checking>(host, [&]() -> carried {
+            const Told words = tell(where_);
+            return {words, ranks_.arrive(where_)};
+        });
+    }
+
+    carried of(int peer) const {
+        carried theirs;
+        std::memcpy(&theirs, here_.carried(peer), sizeof theirs);
+        return theirs;
+    }
+
+    Transport& ranks_;
+    call_site where_;
+    carried told_;
+    memory_call<std::remove_reference_t<decltype(std::declval<Transport&>().host())>> here_;
+    std::array<entry, grid_window::most_ranks> entries_;
+    bool launched_ = false;
+};
+
+/// Where a rank's buffers are. Plain bytes.
+struct grid_buffers {
+    std::uint64_t in;
+    std::uint64_t out;
+};
+
+/// A call in which the grids of all ranks reach `ins` elements of `in`, and `outs` of `out`. `launch(call, places)` starts them,
+/// if there is anything to do.
+template <class Checking, class Stored, class Element, grid_transport Transport, class Launch>
+void call_grids(Transport& ranks, const call& ours, const Element* in, std::size_t ins, Element* out, std::size_t outs,
+                Launch launch) {
+    grid_call<Checking, grid_buffers, Transport> here{
+        ranks, ours, [&](const call_site& where) {
+            ranks.require_reachable("in", in, ins * sizeof(Element), where);
+            ranks.require_reachable("out", out, outs * sizeof(Element), where);
+            return grid_buffers{reinterpret_cast<std::uintptr_t>(in), reinterpret_cast<std::uintptr_t>(out)};
+        }};
+    if (ours.count != 0) {
+        grid_ranks<Stored> places;
+        here.set_windows(places);
+        for (int peer = 0; peer < places.size; ++peer) {
+            const grid_buffers theirs = here.told(peer);
+            places.in[peer] =
+                reinterpret_cast<const Stored*>(static_cast<std::uintptr_t>(here.reached(peer, theirs.in)));
+            places.out[peer] = reinterpret_cast<Stored*>(static_cast<std::uintptr_t>(here.reached(peer, theirs.out)));
+        }
+        launch(here, places);
+    }
+    here.leave();
+}
+
 /// Folds `count` elements of every rank into `out` of every rank. The host sides compare the call, then each grid is launched
 /// once. Blocks until the grids have ended where the transport does; else it returns when all ranks have launched.
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
-void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
-                    collective what = collective::allreduce, int detail = 0) {
+void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
     using stored = grid_element_t<Op, Element>;
-    using entry = typename Transport::entry;
-    struct carried {
-        std::uint64_t in;
-        std::uint64_t out;
-        entry theirs;
-    };
-    static_assert(sizeof(carried) <= notice::room);
-    const call_site where{to_string(what), 0};
-    auto& host = ranks.host();
-    host.queue().drain();
-    const std::size_t bytes = count * sizeof(Element);
-    try {
-        ranks.require_reachable("in", in, bytes, where);
-        ranks.require_reachable("out", out, bytes, where);
-    } catch (const error&) {
-        if constexpr (Checking::compares) {
-            try {
-                barrier_over<direct, checked>(host, collective::refused);
-            } catch (const error&) {
-                // the news of this rank, which the others get; it has its own
-            }
-        }
-        throw;
-    }
-    const call ours = describe<Op, stored, Schedule>(what, count, detail);
-    memory_call here{host, ours, Checking::compares};
-    const carried mine{reinterpret_cast<std::uintptr_t>(in), reinterpret_cast<std::uintptr_t>(out),
-                       ranks.arrive(where)};
-    here.announce(&mine, sizeof mine);
-    if (count == 0) return here.end();
-
-    grid_ranks<stored> places;
-    std::array<entry, grid_window::most_ranks> entries;
-    places.size = ranks.size();
-    for (int peer = 0; peer < places.size; ++peer) {
-        carried theirs;
-        std::memcpy(&theirs, here.carried(peer), sizeof theirs);
-        places.windows[peer] = ranks.windows()[peer];
-        places.in[peer] = reinterpret_cast<const stored*>(static_cast<std::uintptr_t>(theirs.in));
-        places.out[peer] = reinterpret_cast<stored*>(static_cast<std::uintptr_t>(theirs.out));
-        entries[static_cast<std::size_t>(peer)] = theirs.theirs;
-    }
     constexpr grid_limits limits = grid_limits_of<Transport>;
     const int blocks = ranks.most_blocks();
-    using one_shot = grid_one_shot<Op, stored>;
-    using two_shot = grid_two_shot<Op, stored>;
-    const auto launch = [&](const auto& body, grid_shape shape) { ranks.launch(body, shape, entries.data(), where); };
-    const auto leave = [&] {
-        here.step();
-        ranks.follow(entries.data(), where);
-        here.end();
-        ranks.settle(where);
+    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
+        using one_shot = grid_one_shot<Op, stored>;
+        if constexpr (one_shot::parcels_of_a_block != 0)
+            if (blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot &&
+                count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
+                return here.launch(one_shot{places, count, op},
+                                   one_shot_shape<one_shot>(count, blocks, limits.threads));
+        here.launch(grid_two_shot<Op, stored>{places, count, op},
+                    two_shot_shape<stored>(count, places.size, blocks, limits.threads));
     };
-    if constexpr (one_shot::parcels_of_a_block != 0)
-        if (bytes <= limits.one_shot && count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks))) {
-            launch(one_shot{places, count, op}, one_shot_shape<one_shot>(count, blocks, limits.threads));
-            return leave();
-        }
-    launch(two_shot{places, count, op}, two_shot_shape<stored>(count, places.size, blocks, limits.threads));
-    leave();
+    call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::allreduce, count, 0), in, count, out,
+                                 count, launch);
+}
+
+template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
+void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
+    using stored = grid_element_t<Op, Element>;
+    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
+        here.launch(grid_two_shot<Op, stored, collective::reduce>{places, count, op, root},
+                    two_shot_shape<stored>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
+    };
+    call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce, count, root), in, count, out,
+                                 ranks.rank() == root ? count : 0, launch);
+}
+
+/// `count` elements in, block `rank` of them out.
+template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
+void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
+    using stored = grid_element_t<Op, Element>;
+    call_grids<Checking, stored>(
+        ranks, describe<Op, stored, Schedule>(collective::reduce_scatter, count, 0), in, count, out,
+        partition{count, ranks.size()}.length(ranks.rank()), [&](auto& here, const grid_ranks<stored>& places) {
+            here.launch(
+                grid_two_shot<Op, stored, collective::reduce_scatter>{places, count, op},
+                two_shot_shape<stored>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
+        });
+}
+
+/// A call in which every rank moves its block of `count` elements, or a share of them.
+template <class Checking, collective What, class Element, grid_transport Transport>
+void move_over(Transport& ranks, const call& ours, const Element* in, std::size_t ins, Element* out, std::size_t outs,
+               std::size_t count, int root) {
+    call_grids<Checking, Element>(ranks, ours, in, ins, out, outs, [&](auto& here, const grid_ranks<Element>& places) {
+        here.launch(
+            grid_move<Element, What>{places, count, root},
+            two_shot_shape<Element>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
+    });
+}
+
+/// Block `rank` of `count` elements in, all of them out.
+template <class Schedule, class Checking, class Element, grid_transport Transport>
+void all_gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    move_over<Checking, collective::all_gather>(
+        ranks, describe<no_op, Element, Schedule>(collective::all_gather, count, 0), in,
+        partition{count, ranks.size()}.length(ranks.rank()), out, count, count, 0);
+}
+
+template <class Schedule, class Checking, class Element, grid_transport Transport>
+void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root) {
+    move_over<Checking, collective::broadcast>(
+        ranks, describe<no_op, Element, Schedule>(collective::broadcast, count, root),
+        static_cast<const Element*>(data), ranks.rank() == root ? count : 0, data, count, count, root);
+}
+
+/// Block `rank` of `count` elements in; all of them out at the root, where `out` must be.
+template <class Schedule, class Checking, class Element, grid_transport Transport>
+void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    move_over<Checking, collective::gather>(ranks, describe<no_op, Element, Schedule>(collective::gather, count, root),
+                                            in, partition{count, ranks.size()}.length(ranks.rank()), out,
+                                            ranks.rank() == root ? count : 0, count, root);
+}
+
+/// `count` elements in at the root, where `in` must be; block `rank` of them out.
+template <class Schedule, class Checking, class Element, grid_transport Transport>
+void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    move_over<Checking, collective::scatter>(
+        ranks, describe<no_op, Element, Schedule>(collective::scatter, count, root), in,
+        ranks.rank() == root ? count : 0, out, partition{count, ranks.size()}.length(ranks.rank()), count, root);
+}
+
+/// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out` are
+/// one buffer or do not overlap.
+template <class Schedule, class Checking, class Element, grid_transport Transport>
+void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    const auto launch = [&](auto& here, const grid_ranks<Element>& places) {
+        constexpr int threads = grid_limits_of<Transport>.threads;
+        const std::size_t each = count / static_cast<std::size_t>(places.size);
+        const int most = std::min(ranks.most_blocks(), grid_window::most_blocks);
+        // a rank does half of each pair
+        const int of_a_peer = two_shot_shape<Element>(each / 2, 1, most, threads).blocks;
+        here.launch(grid_exchange<Element>{places, each}, {std::min(of_a_peer * places.size, most), threads});
+    };
+    call_grids<Checking, Element>(ranks, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), in,
+                                  count, out, count, launch);
+}
+
+/// Folds many tensors in place, as many of them in a launch as a table holds. The host sides compare the call, and read
+/// each other's addresses, once.
+template <class Schedule, class Checking, class Op, grid_transport Transport, class Tensors>
+void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, const Op& op) {
+    using element_type = element_of<decltype(*std::begin(tensors))>;
+    using stored = grid_element_t<Op, element_type>;
+    constexpr grid_limits limits = grid_limits_of<Transport>;
+    auto& host = ranks.host();
+    std::size_t count = 0;
+    std::size_t addresses = 0;
+    for (auto&& each : tensors) {
+        count += size_of(each);
+        addresses += size_of(each) != 0;
+    }
+    const std::size_t bytes = addresses * sizeof(std::uint64_t);
+    const call ours = describe<Op, stored, Schedule>(collective::allreduce_n, count, static_cast<int>(sizes));
+    grid_call<Checking, std::uint64_t, Transport> here{
+        ranks, ours, [&](const call_site& where) {
+            auto* const list = reinterpret_cast<std::uint64_t*>(host.scratch(bytes, scratch_for::fusion));
+            std::size_t next = 0;
+            for (auto&& each : tensors) {
+                if (size_of(each) == 0) continue;
+                ranks.require_reachable("a tensor", data_of(each), size_of(each) * sizeof(element_type), where);
+                list[next++] = reinterpret_cast<std::uintptr_t>(data_of(each));
+            }
+            return host.address_of(list, bytes);
+        }};
+    using body = grid_tensors<Op, stored, limits.table>;
+    const std::uint64_t* lists[grid_window::most_ranks] = {};
+    for (int peer = 0; peer < ranks.size() && count != 0; ++peer)
+        lists[peer] = reinterpret_cast<const std::uint64_t*>(host.mapped(peer, here.told(peer), bytes));
+    grid_windows windows;
+    here.set_windows(windows);
+    grid_table<stored, limits.table> table{ranks.size()};
+    const auto launch = [&] {
+        here.launch(body{windows, table, op}, two_shot_shape<stored>(table.packets() * table.unit, ranks.size(),
+                                                                     ranks.most_blocks(), limits.threads));
+        table.clear();
+    };
+    std::size_t next = 0;
+    for (auto&& each : tensors) {
+        if (size_of(each) == 0) continue;
+        table.add(size_of(each), [&](int peer) { return here.reached(peer, lists[peer][next]); });
+        ++next;
+        if (table.full()) launch();
+    }
+    if (!table.empty()) launch();
+    here.leave();
 }
 
 /// Nobody leaves before the host sides of all have come; what is enqueued for the grids may still run.
@@ -124,12 +322,21 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
 }
 
 template <class Schedule, class Op, class Element, grid_transport Transport>
-void explain_way(text& line, Transport&, collective, const void*, std::size_t count) {
+void explain_way(text& line, Transport& ranks, collective what, const void*, std::size_t count) {
     constexpr grid_limits limits = grid_limits_of<Transport>;
-    if (count * sizeof(Element) <= limits.one_shot)
-        line.append("direct, one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
+    line.append("direct, ");
+    if (what == collective::all_to_all)
+        line.append("in one launch: every rank exchanges half of the blocks that it and a peer have for each other");
+    else if (std::same_as<Op, no_op>)
+        line.append("in one launch: every rank moves its block or share to where it belongs");
+    else if (what == collective::allreduce && blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot)
+        line.append("one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
                     limits.one_shot);
-    else line.append("direct, fused two-shot in one launch: every rank folds its share into all outputs");
+    else
+        line.append("fused two-shot in one launch: every rank folds its share into %s",
+                    what == collective::allreduce ? "all outputs"
+                    : what == collective::reduce  ? "the root's output"
+                                                  : "its own output");
 }
 
 }  // namespace ddl

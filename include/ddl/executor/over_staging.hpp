@@ -6,6 +6,7 @@
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
 #include <ddl/executor/partition.hpp>
+#include <ddl/executor/refusal.hpp>
 #include <ddl/transport/staging_transport.hpp>
 
 // The collectives over ranks whose buffers pass through slots of host memory.
@@ -37,28 +38,43 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
         ranks.fetch(static_cast<int>(chunk % slots), reinterpret_cast<const std::byte*>(in + chunk * each),
                     segment_length(count, chunk * each, each) * sizeof(Element));
     };
-    const auto await_all = [&] {
-        for (int slot = 0; slot < ranks.slots(); ++slot) ranks.await(slot);
-    };
+    // what the device refuses leaves the others waiting for a chunk: between two of them they can be told
+    const auto or_tell = [&](const auto& copies) { prepared<Checking>(ranks.host(), copies); };
     ranks.queue().drain();  // pending calls use the same slots
-    ranks.arrive(call_site{to_string(collective::allreduce)});
     try {
-        for (std::size_t chunk = 0; chunk < slots; ++chunk) fetch(chunk);
+        or_tell([&] {
+            ranks.arrive(call_site{to_string(collective::allreduce)});
+            for (std::size_t chunk = 0; chunk < slots; ++chunk) fetch(chunk);
+        });
         for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
             const int slot = static_cast<int>(chunk % slots);
             const std::size_t length = segment_length(count, chunk * each, each);
-            ranks.await(slot);
-            Element* const data = place(chunk);
+            Element* data = nullptr;
+            or_tell([&] {
+                ranks.await(slot);
+                data = place(chunk);
+            });
             allreduce_over<schedule, Checking>(ranks.host(), static_cast<const Element*>(data), data, length, op,
                                                collective::allreduce_n, all);
-            ranks.store(slot, reinterpret_cast<std::byte*>(out + chunk * each), length * sizeof(Element));
-            fetch(chunk + slots);
+            const auto pass_on = [&] {
+                ranks.store(slot, reinterpret_cast<std::byte*>(out + chunk * each), length * sizeof(Element));
+                fetch(chunk + slots);
+            };
+            if (chunk + 1 < chunks) or_tell(pass_on);
+            else pass_on();  // nobody waits any more
         }
     } catch (...) {
-        await_all();  // no copy may run on in buffers that go with the exception
+        // no copy may run on in buffers that go with the exception
+        for (int slot = 0; slot < ranks.slots(); ++slot) {
+            try {
+                ranks.await(slot);
+            } catch (const error&) {
+                // what came first is what counts
+            }
+        }
         throw;
     }
-    await_all();
+    for (int slot = 0; slot < ranks.slots(); ++slot) ranks.await(slot);
 }
 
 template <class Schedule, class Checking, staging_transport Transport>

@@ -6,11 +6,13 @@
 #include <ddl/executor/compose.hpp>
 #include <ddl/executor/explain.hpp>
 #include <ddl/executor/over_cluster.hpp>
+#include <ddl/executor/over_device_messages.hpp>
 #include <ddl/executor/over_grid.hpp>
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
 #include <ddl/executor/over_staging.hpp>
+#include <ddl/executor/refusal.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 namespace ddl {
@@ -35,13 +37,7 @@ int ranks_in(Transport& ranks) {
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
 template <class Checking, class Transport>
 [[noreturn]] void refuse(Transport& ranks, const error& reason) {
-    if constexpr (Checking::compares && communicator<Transport>) {
-        try {
-            barrier_over<direct, checked>(ranks, collective::refused);
-        } catch (const error&) {
-            // the news of this rank, which the others get; it has its own
-        }
-    }
+    tell_refusal<Checking>(ranks);
     throw reason;
 }
 
@@ -92,10 +88,25 @@ text explain(const Plan& plan) {
 }
 
 /// Hands a call, such as a plan, to the communicator's queue. The plan is copied; its buffers are not.
+///
+/// A transport whose calls return before their work is done offers `defer()`: called here, in the caller's thread, and its
+/// `begin()` and `end()` around the call in that of the queue. The request is done when its `done()` says so.
 template <class Transport, class Call>
 auto start(Transport& ranks, Call call) {
-    if constexpr (communicator<Transport>) return ranks.queue().push([call = std::move(call)]() mutable { call(); });
-    else call();  // in which `compose` complains
+    if constexpr (!communicator<Transport>) {
+        call();  // in which `compose` complains
+    } else if constexpr (requires { ranks.defer().done(); }) {
+        auto work = prepared<checked>(ranks, [&] { return ranks.defer(); });
+        return ranks.queue().push(
+            [&ranks, call = std::move(call), work]() mutable {
+                prepared<checked>(ranks, [&] { work.begin(); });
+                call();
+                work.end();
+            },
+            [work] { return work.done(); });
+    } else {
+        return ranks.queue().push([call = std::move(call)]() mutable { call(); });
+    }
 }
 
 }  // namespace ddl

@@ -47,6 +47,13 @@ public:
         held_.insert_or_assign(first, block{bytes, std::move(source)});
     }
 
+    /// How long the block is that begins at `data`; 0 if none that is held does.
+    std::size_t bytes_of(const void* data) noexcept {
+        const std::lock_guard lock{mutex_};
+        const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
+        return place == held_.end() ? 0 : place->second.bytes;
+    }
+
     /// False if `data` is not the beginning of a block that is held.
     bool give_back(void* data) {
         std::optional<block> found;

@@ -4,11 +4,13 @@
 #include <ddl/transport/device_block.cuh>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/stream_policy.cuh>
 #include <ddl/transport/threads.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace ddl {
@@ -17,7 +19,8 @@ namespace ddl {
 class cuda_team {
 public:
     /// Rank `r` is on device `devices[r]`. Throws where there is no GPU, or one that cannot reach another.
-    cuda_team(std::vector<int> devices, const char* operation) : devices_{std::move(devices)} {
+    cuda_team(std::vector<int> devices, const char* operation)
+        : devices_{std::move(devices)}, last_captures_(devices_.size()) {
         const int ranks = size();
         try {
             for (int rank = 0; rank < ranks; ++rank) prepare(rank, operation);
@@ -38,9 +41,14 @@ public:
     int device_of(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
     std::uint64_t* const* windows() const noexcept { return windows_.data(); }
     std::uint64_t* faults() const noexcept { return faults_; }
-    /// Recorded by a rank: when its buffers are ready, and, by the one that launches, when the grid has ended.
-    cudaEvent_t ready(int rank) const noexcept { return events_[2 * static_cast<std::size_t>(rank)]; }
-    cudaEvent_t done(int rank) const noexcept { return events_[2 * static_cast<std::size_t>(rank) + 1]; }
+    /// Recorded by a rank: when its buffers are ready, and, by the one that launches, when the grid has ended. Captures have
+    /// events of their own: what was recorded in one means nothing outside.
+    cudaEvent_t ready(int rank, bool captured) const noexcept { return event(rank, captured ? 2 : 0); }
+    cudaEvent_t done(int rank, bool captured) const noexcept { return event(rank, captured ? 3 : 1); }
+    /// The capture in which `done(rank, true)` was recorded last. Belongs to the thread that launches.
+    std::optional<unsigned long long>& last_capture(int rank) noexcept {
+        return last_captures_[static_cast<std::size_t>(rank)];
+    }
 
     /// Makes all blocks give up that wait for a rank whose grid did not start.
     void give_up(int rank) noexcept {
@@ -59,6 +67,11 @@ public:
     int most_blocks() const noexcept { return most_blocks_; }
 
 private:
+    static constexpr int events_of_a_rank = 4;
+    cudaEvent_t event(int rank, int which) const noexcept {
+        return events_[static_cast<std::size_t>(events_of_a_rank * rank + which)];
+    }
+
     void prepare(int rank, const char* operation) {
         const int device = device_of(rank);
         const device_scope scope{device, rank};
@@ -95,7 +108,7 @@ private:
             if (status == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());
             else require_cuda(status, "cudaDeviceEnablePeerAccess", rank, device);
         }
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < events_of_a_rank; ++i) {
             cudaEvent_t event = nullptr;
             require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
             events_.push_back(event);
@@ -125,6 +138,7 @@ private:
     std::vector<int> devices_;
     std::vector<std::uint64_t*> windows_;
     std::vector<cudaEvent_t> events_;
+    std::vector<std::optional<unsigned long long>> last_captures_;
     std::uint64_t* faults_ = nullptr;
     int most_blocks_ = 0;
 };
@@ -137,13 +151,18 @@ private:
 /// Buffers then belong to the call until the stream has come past it, and calls of one team are ordered one after the other,
 /// whatever their streams. A fault of a grid that was enqueued is thrown by `wait`, or by the next call.
 ///
-/// Under stream capture all ranks of a GPU must pass one stream; graphs and calls of one team are then the caller's to order.
+/// Under stream capture all ranks of a GPU pass streams of one capture; graphs and calls of one team are then the caller's to
+/// order.
+///
+/// The request of a nonblocking call is done when its stream has come past it: buffers are free then, and `test` and `wait`
+/// throw what the grid left. Until then other calls are enqueued. Under capture it is done when the call has been captured.
 class cuda_peer {
 public:
     static constexpr const char* name = "cuda_peer";
     struct entry {
-        cudaStream_t stream;
-        cudaEvent_t ready;  // null under capture: the leader's stream is this one
+        cudaEvent_t ready;
+        unsigned long long capture;  // its id
+        bool captured;
     };
 
     /// Runs `body(team)` on `ranks` new threads and waits for all of them, as `threads::run` does.
@@ -177,22 +196,22 @@ public:
 
     int rank() const noexcept { return side_->host.rank(); }
     int size() const noexcept { return side_->host.size(); }
-    int device() const noexcept { return side_->team->device_of(rank()); }
+    int device() const noexcept { return side_->device(); }
     cudaStream_t stream() const noexcept { return stream_; }
 
     /// This communicator for calls that enqueue on `stream`, of this rank's device, and return. It refers to this one.
     cuda_peer on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
     /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
-    template <class Policy>
-        requires requires(Policy& policy) {
-            { get_stream(policy) } -> std::same_as<cudaStream_t>;
-        }
+    template <stream_policy Policy>
     cuda_peer on(Policy policy) const {
         return on(get_stream(policy));
     }
 
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
-    void wait() { await_stream(call_site{"wait"}); }
+    void wait() {
+        queue().drain();
+        await_stream(call_site{"wait"});
+    }
 
     /// A team of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
     cuda_peer split(int color, int key) {
@@ -249,18 +268,22 @@ public:
     }
 
     entry arrive(const call_site& where) {
-        heed_fault(where);
+        side_->heed_fault(where);
         const device_scope scope{device(), rank()};
-        cudaStreamCaptureStatus capture{};
-        require_cuda(cudaStreamIsCapturing(stream_, &capture), "cudaStreamIsCapturing", rank(), device());
-        if (capture != cudaStreamCaptureStatusNone) return {stream_, nullptr};
-        require_cuda(cudaEventRecord(side_->team->ready(rank()), stream_), "cudaEventRecord", rank(), device());
-        return {stream_, side_->team->ready(rank())};
+        entry mine{};
+        mine.captured = is_captured(&mine.capture);
+        mine.ready = side_->team->ready(rank(), mine.captured);
+        require_cuda(cudaEventRecord(mine.ready, stream_), "cudaEventRecord", rank(), device());
+        return mine;
     }
 
     /// The lowest rank of a GPU launches for all ranks there, when their streams and the team's last call have come as far.
     template <class Body>
     void launch(const Body& body, grid_shape shape, const entry* entries, const call_site&) {
+        static_assert(
+            sizeof(Body) + sizeof(device_launch) <= most_arguments,
+            "ddl: this CUDA hands a kernel 4 KiB; specialise ddl::grid_limits_of<ddl::cuda_peer> with a table of "
+            "2048 bytes, or take CUDA 12.1 or later");
         apart_ = captured_apart(entries);
         if (apart_ >= 0 || side_->team->leader(rank()) != rank()) return;
         try {
@@ -273,24 +296,53 @@ public:
 
     void follow(const entry* entries, const call_site&) {
         const int leader = side_->team->leader(rank());
-        if (apart_ >= 0 || leader == rank() || entries[rank()].ready == nullptr) return;
+        if (apart_ >= 0 || leader == rank()) return;
         const device_scope scope{device(), rank()};
-        require_cuda(cudaStreamWaitEvent(stream_, side_->team->done(leader), 0), "cudaStreamWaitEvent", rank(),
-                     device());
+        await_event(side_->team->done(leader, entries[rank()].captured));
     }
 
     void settle(const call_site& where) {
         if (apart_ >= 0)  // thrown here, where the call is over on the host: the communicator is as good as before
             throw error(errc::invalid_argument, where.operation, rank(), 1,
-                        "rank %d is under another stream capture; pass one stream on all ranks of a GPU", apart_);
+                        "rank %d is under another stream capture; pass streams of one capture on all ranks of a GPU",
+                        apart_);
         if (blocks_) await_stream(where);
     }
 
+    class deferral;
+    /// For nonblocking calls: what the caller has put on the stream comes before. In the caller's thread; see `start`.
+    deferral defer();
+
 private:
+    /// Bytes of arguments that a kernel may take.
+    static constexpr std::size_t most_arguments = CUDART_VERSION < 12010 ? 4096 : 32764;
+
     /// This rank's side, which outlives the handles that `on` gives.
     struct rank_side {
         std::shared_ptr<cuda_team> team;
         threads host;  // goes first: its queue may still have calls
+
+        int device() const noexcept { return team->device_of(host.rank()); }
+
+        /// Throws what a grid left.
+        void heed_fault(const call_site& where) {
+            const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_relaxed);
+            if (missed == 0) return;
+            const error failure(
+                errc::timeout, where.operation, host.rank(), where.round,
+                "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
+                static_cast<int>(missed) - 1, host.limit().seconds);
+            host.fail(errc::timeout, failure.what());
+            throw failure;
+        }
+        /// What a wait for a stream or an event came to.
+        void heed(cudaError_t status, const char* operation, const call_site& where) {
+            if (status != cudaSuccess) {
+                host.fail(errc::system, cudaGetErrorString(status));
+                require_cuda(status, operation, host.rank(), device());
+            }
+            heed_fault(where);
+        }
     };
 
     cuda_peer(threads&& host, std::shared_ptr<cuda_team> team)
@@ -298,30 +350,37 @@ private:
     cuda_peer(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
 
-    /// The first rank that is not captured as the leader of its GPU is, into the same stream; -1 if there is none. All ranks
-    /// look at all GPUs, so that they agree before any of them launches.
+    bool is_captured(unsigned long long* id = nullptr) const {
+        cudaStreamCaptureStatus capture{};
+        require_cuda(cudaStreamGetCaptureInfo(stream_, &capture, id), "cudaStreamGetCaptureInfo", rank(), device());
+        return capture != cudaStreamCaptureStatusNone;
+    }
+    void await_event(cudaEvent_t event) {
+        require_cuda(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent", rank(), device());
+    }
+
+    /// The first rank that is not captured as the leader of its GPU is; -1 if there is none. All ranks look at all GPUs, so that
+    /// they agree before any of them launches. Captures are told by their ids, for streams say little: those of
+    /// cudaStreamPerThread have one handle, and several may belong to one capture.
     int captured_apart(const entry* entries) const noexcept {
         for (int peer = 0; peer < size(); ++peer) {
             const entry& theirs = entries[peer];
             const entry& leading = entries[side_->team->leader(peer)];
-            const bool captured = theirs.ready == nullptr;
-            if (captured != (leading.ready == nullptr) || (captured && theirs.stream != leading.stream)) return peer;
+            if (theirs.captured != leading.captured || (theirs.captured && theirs.capture != leading.capture))
+                return peer;
         }
         return -1;
     }
 
     template <class Body>
     void launch_for_all(const Body& body, grid_shape shape, const entry* entries) {
-        const cuda_team& team = *side_->team;
-        const bool captured = entries[rank()].ready == nullptr;
+        cuda_team& team = *side_->team;
+        const entry& mine = entries[rank()];
         const device_scope scope{device(), rank()};
-        // equal handles are no shortcut: the stream of cudaStreamPerThread is another one in each thread
-        for (int peer = 0; peer < size() && !captured; ++peer)
-            if (team.device_of(peer) == device() && peer != rank())
-                require_cuda(cudaStreamWaitEvent(stream_, entries[peer].ready, 0), "cudaStreamWaitEvent", rank(),
-                             device());
-        if (!captured)
-            require_cuda(cudaStreamWaitEvent(stream_, team.done(rank()), 0), "cudaStreamWaitEvent", rank(), device());
+        for (int peer = 0; peer < size(); ++peer)
+            if (team.device_of(peer) == device() && peer != rank()) await_event(entries[peer].ready);
+        // calls of one team follow each other: those of one capture, and those outside
+        if (!mine.captured || team.last_capture(rank()) == mine.capture) await_event(team.done(rank(), mine.captured));
         device_launch how;
         int companions = 0;
         for (int peer = 0; peer < size(); ++peer)
@@ -332,31 +391,17 @@ private:
         void* arguments[] = {&argument, &how};
         const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
         // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
-        require_cuda(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks,
+        // the runtime's form for C: clang refuses that for C++, of CUDA 12
+        require_cuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks,
                                                  dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
                      "cudaLaunchCooperativeKernel", rank(), device());
-        if (!captured) require_cuda(cudaEventRecord(team.done(rank()), stream_), "cudaEventRecord", rank(), device());
+        require_cuda(cudaEventRecord(team.done(rank(), mine.captured), stream_), "cudaEventRecord", rank(), device());
+        if (mine.captured) team.last_capture(rank()) = mine.capture;
     }
 
     void await_stream(const call_site& where) {
         const device_scope scope{device(), rank()};
-        const cudaError_t status = cudaStreamSynchronize(stream_);
-        if (status != cudaSuccess) {
-            fail(errc::system, cudaGetErrorString(status));
-            require_cuda(status, "cudaStreamSynchronize", rank(), device());
-        }
-        heed_fault(where);
-    }
-
-    void heed_fault(const call_site& where) {
-        const std::uint64_t missed = std::atomic_ref{side_->team->faults()[rank()]}.load(std::memory_order_relaxed);
-        if (missed == 0) return;
-        const error failure(
-            errc::timeout, where.operation, rank(), where.round,
-            "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-            static_cast<int>(missed) - 1, limit().seconds);
-        fail(errc::timeout, failure.what());
-        throw failure;
+        side_->heed(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where);
     }
 
     std::shared_ptr<rank_side> side_;
@@ -364,6 +409,52 @@ private:
     bool blocks_ = true;
     int apart_ = -1;  // the rank that keeps the call that was entered from being launched
 };
+
+/// A nonblocking call of a `cuda_peer`: an event on its stream says where it stands. None under capture, where nothing runs.
+/// Copies are one call. The communicator outlives them.
+class cuda_peer::deferral {
+public:
+    explicit deferral(const cuda_peer& ranks) : side_{ranks.side_.get()}, stream_{ranks.stream_} {
+        if (ranks.is_captured()) return;
+        const device_scope scope = on_device();
+        cudaEvent_t event = nullptr;
+        require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank(),
+                     side_->device());
+        event_.reset(event, [](cudaEvent_t old) { static_cast<void>(cudaEventDestroy(old)); });
+        record();
+    }
+    /// The stream of the thread that carries the call out may be another one than the caller's, by the same handle.
+    void begin() const {
+        if (!event_) return;
+        const device_scope scope = on_device();
+        require_cuda(cudaStreamWaitEvent(stream_, event_.get(), 0), "cudaStreamWaitEvent", rank(), side_->device());
+    }
+    void end() const {
+        if (!event_) return;
+        const device_scope scope = on_device();
+        record();
+    }
+    bool done() const {
+        if (!event_) return true;
+        const cudaError_t status = cudaEventQuery(event_.get());
+        if (status == cudaErrorNotReady) return false;
+        side_->heed(status, "cudaEventQuery", call_site{"wait"});
+        return true;
+    }
+
+private:
+    int rank() const noexcept { return side_->host.rank(); }
+    device_scope on_device() const { return {side_->device(), rank()}; }
+    void record() const {
+        require_cuda(cudaEventRecord(event_.get(), stream_), "cudaEventRecord", rank(), side_->device());
+    }
+
+    rank_side* side_;  // which carries this out before it goes
+    cudaStream_t stream_;
+    std::shared_ptr<CUevent_st> event_;
+};
+
+inline cuda_peer::deferral cuda_peer::defer() { return deferral{*this}; }
 
 static_assert(grid_transport<cuda_peer>);
 

@@ -60,9 +60,11 @@ public:
         return std::bit_cast<kernel::packet>(*reinterpret_cast<const uint4*>(from));
     }
     __device__ void store(std::byte* to, const kernel::packet& value) const {
-        // one instruction: given a bit_cast, the compiler may store word by word
-        __stwb(reinterpret_cast<uint4*>(to),
-               make_uint4(value.words[0], value.words[1], value.words[2], value.words[3]));
+        // one instruction, which is what __stwb is, that clang lacks: given a bit_cast, the compiler may store word by word
+        asm volatile("st.wb.v4.u32 [%0], {%1, %2, %3, %4};"
+                     :
+                     : "l"(to), "r"(value.words[0]), "r"(value.words[1]), "r"(value.words[2]), "r"(value.words[3])
+                     : "memory");
     }
 
     /// Narrow types are converted by the GPU's own instructions: the bits are ours, save for the sign and payload of a NaN.

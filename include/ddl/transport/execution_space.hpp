@@ -37,4 +37,10 @@ concept execution_space = requires(Space& space, std::uint64_t* flag, std::uint6
     space.store(to, packet);
 };
 
+/// The same space where blocks of other ranks need not run: whoever launches orders the ranks, and no block waits for one.
+template <class Space>
+struct without_meetings : Space {
+    static constexpr bool blocks_meet = false;
+};
+
 }  // namespace ddl

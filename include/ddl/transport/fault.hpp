@@ -14,7 +14,7 @@ struct fault {
 
     fault() = default;
     fault(errc why, const char* explanation) noexcept : code{why} {
-        std::snprintf(words, sizeof words, "%s", explanation);
+        std::snprintf(words, sizeof words, "%.*s", static_cast<int>(text::capacity), explanation);
     }
 };
 

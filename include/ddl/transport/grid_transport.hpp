@@ -32,4 +32,29 @@ concept grid_transport = communicator<Transport> && requires(Transport& ranks, c
     ranks.settle(where);
 };
 
+/// Whether the blocks of all ranks run at the same time. A transport may say at run time that they need not: then it orders
+/// the ranks itself, only bodies that meet `between_meetings` are launched, and those meetings are none.
+template <grid_transport Transport>
+constexpr bool blocks_meet(const Transport& ranks) {
+    if constexpr (requires { ranks.blocks_meet(); }) return ranks.blocks_meet();
+    else return true;
+}
+
+/// For transports whose ranks have addresses of their own. `publish_buffers` is called when a call has begun, before its notice:
+/// it tells of what `require_reachable` was asked for. `open_buffers`, once all ranks have told.
+template <grid_transport Transport>
+void publish_buffers(Transport& ranks) {
+    if constexpr (requires { ranks.publish_buffers(); }) ranks.publish_buffers();
+}
+template <grid_transport Transport>
+void open_buffers(Transport& ranks, const call_site& where) {
+    if constexpr (requires { ranks.open_buffers(where); }) ranks.open_buffers(where);
+}
+/// An address that `peer` told, as this rank's blocks reach it. After `open_buffers`.
+template <grid_transport Transport>
+std::uint64_t translated(Transport& ranks, int peer, std::uint64_t address) {
+    if constexpr (requires { ranks.translated(peer, address); }) return ranks.translated(peer, address);
+    else return address;
+}
+
 }  // namespace ddl

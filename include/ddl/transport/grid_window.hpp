@@ -50,15 +50,19 @@ private:
     std::size_t ranks_;
 };
 
-/// Where all ranks of a call keep their windows and buffers. Plain bytes: it is handed to a kernel as an argument.
-template <class Element>
-struct grid_ranks {
+/// Where all ranks of a call keep their windows. Plain bytes: it is handed to a kernel as an argument.
+struct grid_windows {
     int size = 0;
     std::uint64_t* windows[grid_window::most_ranks] = {};
-    const Element* in[grid_window::most_ranks] = {};
-    Element* out[grid_window::most_ranks] = {};
 
     constexpr grid_window window(int rank) const noexcept { return {windows[rank], size}; }
+};
+
+/// And their buffers.
+template <class Element>
+struct grid_ranks : grid_windows {
+    const Element* in[grid_window::most_ranks] = {};
+    Element* out[grid_window::most_ranks] = {};
 };
 
 }  // namespace ddl

@@ -5,6 +5,7 @@
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/cuda_status.cuh>
 #include <ddl/transport/staging_transport.hpp>
+#include <ddl/transport/stream_policy.cuh>
 
 #include <cstdlib>
 #include <vector>
@@ -77,6 +78,11 @@ public:
     staged& on(cudaStream_t stream) noexcept {
         stream_ = stream;
         return *this;
+    }
+    /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
+    template <stream_policy Policy>
+    staged& on(Policy policy) {
+        return on(get_stream(policy));
     }
 
     void begin(const call_site& where) { host_->begin(where); }

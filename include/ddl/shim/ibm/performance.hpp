@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/shim/ddl.h>
+#include <ddl/shim/ibm/binding.hpp>
 #include <ddl/shim/options.hpp>
 
 #include <cstdio>
@@ -11,8 +12,8 @@ namespace ddl::shim {
 
 /// What `-dump_iter` and `-rebind_iter` ask for: times of calls, compared between ranks every so many calls.
 ///
-/// A rank is slow if it spends a lot less time in the calls than the others, who wait for it there. What a slow rank can be
-/// rebound to is the machine's business; so it is named on stderr after three checks in a row.
+/// A rank is slow if it spends a lot less time in the calls than the others, who wait for it there. After three checks in a
+/// row it is rebound: its threads may run on all processors of the node that the system leaves to it.
 class performance {
 public:
     explicit performance(const options& given) noexcept : given_{given} {}
@@ -37,10 +38,10 @@ public:
             if (times[rank] < times[slowest]) slowest = rank;  // nobody waits for the others less
             if (times[rank] > times[fastest]) fastest = rank;
         }
-        if (ddl_get_rank(world) == 0) {
-            if (dump) print(static_cast<int>(slowest), times[fastest]);
-            if (check) suspect(static_cast<int>(slowest), times[slowest] < times[fastest] / 2);
-        }
+        if (dump && ddl_get_rank(world) == 0) print(static_cast<int>(slowest), times[fastest]);
+        if (check && slow_again(static_cast<int>(slowest), times[slowest] < times[fastest] / 2) &&
+            ddl_get_rank(world) == suspect_)
+            rebind();
         seconds_ = 0;
         bytes_ = 0;
         return DDL_OK;
@@ -54,13 +55,23 @@ private:
             std::fprintf(stderr, "%c%d", level == 0 ? ' ' : 'x', given_.extents[level]);
         std::fprintf(stderr, ", schedule %s\n", schedule_of_mode(given_, false));
     }
-    void suspect(int rank, bool slow) {
+    /// Whether `suspect_` was slow in three checks in a row. All ranks say the same.
+    bool slow_again(int rank, bool slow) {
         times_in_a_row_ = slow && rank == suspect_ ? times_in_a_row_ + 1 : slow ? 1 : 0;
         suspect_ = rank;
-        if (times_in_a_row_ < 3) return;
-        std::fprintf(stderr, "[WARN DDL-1-6] rank %d was slow in 3 checks in a row; see what else runs beside it\n",
-                     rank);
+        if (times_in_a_row_ < 3) return false;
         times_in_a_row_ = 0;
+        return true;
+    }
+    void rebind() const {
+        const auto [before, after] = unbind();
+        std::fprintf(stderr, "[WARN DDL-1-6] rank %d was slow in 3 checks in a row; ", suspect_);
+        if (before < after)
+            std::fprintf(stderr, "it was bound to %d processors, and may run on all %d of the node now\n", before,
+                         after);
+        else
+            std::fprintf(stderr, "it may run on all %d processors of the node as before; see what else runs there\n",
+                         after);
     }
 
     options given_;

@@ -18,14 +18,15 @@ Functions of IBM DDL
 Functions beyond them
     size local_size broadcast reduce reduce_scatter all_gather gather scatter all_to_all barrier allreduce_n block
     allreduce_async allreduce_n_async broadcast_async barrier_async plan_allreduce split set_timeout set_schedule
-    empty zeros world initialized version
+    empty zeros mapped_arrays world initialized version
 
 Arrays: anything with a buffer, `__array_interface__`, `__cuda_array_interface__` or `__dlpack__`; contiguous, in any order of
 axes; of bool, integers, float16, bfloat16, float32, float64, complex64 or complex128. What is strided, or is read-only where
 a result would replace it, raises ValueError.
 
 Memory: `malloc` gives memory that the other ranks of the host can map, so that nothing is copied; it is what IBM DDL's GPU
-memory is on a machine without one. `empty` and `zeros` make NumPy arrays of it.
+memory is on a machine without one. `empty` and `zeros` make NumPy arrays of it, and `with mapped_arrays():` has NumPy make
+all its arrays of it.
 
 Errors are `pyddl.Error`, of the kinds below, with a text that names the call, the rank and the cause. A wait for another
 rank ends by DDL_TIMEOUT (600 seconds), if that rank ends, or by Ctrl-C.
@@ -35,6 +36,7 @@ from .elements import *  # noqa: F401,F403  # the DDL_TYPE and DDL_OP constants
 from .communicator import Communicator
 from .errors import (Broken, Error, Interrupted, InvalidArgument, Mismatch, OutOfMemory, PeerLost, SystemRefusal, Timeout,
                      Unsupported)
+from .mapped_arrays import mapped_arrays
 from .memory import Memory
 from .pending import Plan, Request
 from .process import (finalize, free, init, initialized, local_rank, local_size, malloc, memcpy_device_to_host,
@@ -51,5 +53,5 @@ __all__ = [name for name in globals() if name.startswith(("DDL_TYPE_", "DDL_OP_"
     "PeerLost", "Plan", "Request", "SystemRefusal", "Timeout", "Unsupported", "all_gather", "all_to_all", "allreduce",
     "allreduce_async", "allreduce_n", "allreduce_n_async", "barrier", "barrier_async", "block", "broadcast",
     "broadcast_async", "empty", "finalize", "free", "gather", "init", "initialized", "local_rank", "local_size", "malloc",
-    "memcpy_device_to_host", "memcpy_host_to_device", "memsync", "plan_allreduce", "rank", "reduce", "reduce_scatter",
-    "scatter", "set_schedule", "set_timeout", "size", "split", "version", "world", "zeros"]
+    "mapped_arrays", "memcpy_device_to_host", "memcpy_host_to_device", "memsync", "plan_allreduce", "rank", "reduce",
+    "reduce_scatter", "scatter", "set_schedule", "set_timeout", "size", "split", "version", "world", "zeros"]

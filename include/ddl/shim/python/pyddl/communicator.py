@@ -4,23 +4,14 @@
 import ctypes
 import typing
 
-import numpy
-
 from . import elements
 from .arguments import Arguments
-from .elements import OF_DTYPE, OF_TYPE, SIZES
 from .library import functions
 from .memory import Memory
 from .pending import Plan, Request
 
 _Array = typing.Any  # a NumPy array, memory of `malloc`, or what else `arrays` takes
 _Count = typing.Optional[int]
-MOST_OPS = 4096  # a library may be made with ops of its own
-_ndarray = numpy.ndarray
-_first_byte = ctypes.c_char.from_buffer  # refuses what is read-only or not contiguous, as the long way does with words
-_address = ctypes.addressof
-_failure = functions.failure
-_run_allreduce = functions.run_allreduce
 
 
 class Communicator(Arguments):
@@ -66,27 +57,6 @@ class Communicator(Arguments):
 
     def allreduce(self, x: _Array, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> int:
         """Replaces `x` by the combination of all ranks' `x`, on every rank."""
-        try:  # the short way, of arrays and arguments that leave no question
-            if x.__class__ is _ndarray:
-                first = _address(_first_byte(x))
-                element = OF_DTYPE[x.dtype]
-                count = x.size
-                known = type is None or OF_TYPE[type] == element
-            else:
-                known = x.__class__ is Memory and x.address is not None
-                element = elements.FLOAT if type is None else OF_TYPE[type]
-                first, count = x.address, x.nbytes // SIZES[element]
-            if n is not None:
-                known = known and n.__class__ is int and 0 <= n <= count
-                count = n
-            known = known and op.__class__ is int and 0 <= op < MOST_OPS
-        except (TypeError, ValueError, KeyError, BufferError, AttributeError, IndexError):
-            known = False
-        if known:
-            status = _run_allreduce(self._handle, first, first, count, element, op)
-            if status:
-                raise _failure(status)
-            return 0
         with self._span("allreduce", x, n, type) as span:
             return self._run("allreduce", span.address, span.address, span.count, span.element,
                              self._number("allreduce", op, "op"))

@@ -93,6 +93,8 @@ class Functions:
             self._declare(library, "start_" + name, c_int, [c_void_p, *arguments, _HANDLE])
             if arguments:  # a barrier has no plan
                 self._declare(library, "plan_" + name, c_int, [c_void_p, *arguments, _HANDLE])
+        self.python_method = ctypes.PYFUNCTYPE(c_void_p, c_char_p)(("ddl_python_method", library))
+        self.numpy_handler = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(("ddl_numpy_handler", library))
 
     def _declare(self, library, name, result, arguments):
         function = getattr(library, "ddl_" + name)

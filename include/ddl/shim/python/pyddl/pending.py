@@ -14,10 +14,13 @@ class _Pending:
         self._communicator = communicator
         self._handle = None
         handle = ctypes.c_void_p()
-        status = getattr(functions, function)(communicator._handle, *arguments, ctypes.byref(handle))
+        self._check(getattr(functions, function)(communicator._handle, *arguments, ctypes.byref(handle)))
+        self._handle = handle.value
+
+    @staticmethod
+    def _check(status):
         if status != 0:
             raise functions.failure(status)
-        self._handle = handle  # converted once
 
 
 class Request(_Pending):
@@ -30,8 +33,7 @@ class Request(_Pending):
         """Blocks until the collective is done; throws what it threw."""
         status = functions.wait_request(self._handle)
         self._arrays = None
-        if status != 0:
-            raise functions.failure(status)
+        self._check(status)
 
     def test(self) -> bool:
         """Whether it is done; throws what it threw."""
@@ -39,16 +41,13 @@ class Request(_Pending):
         status = functions.test_request(self._handle, ctypes.byref(done))
         if done.value:
             self._arrays = None
-        if status != 0:
-            raise functions.failure(status)
+        self._check(status)
         return bool(done.value)
 
     def fileno(self) -> int:
         """A descriptor that becomes readable when it is done, for selectors and event loops."""
         descriptor = ctypes.c_int()
-        status = functions.get_descriptor(self._handle, ctypes.byref(descriptor))
-        if status != 0:
-            raise functions.failure(status)
+        self._check(functions.get_descriptor(self._handle, ctypes.byref(descriptor)))
         return descriptor.value
 
     def __del__(self):
@@ -64,18 +63,15 @@ class Plan(_Pending):
     def __init__(self, communicator, call, arguments, arrays):
         super().__init__("plan_" + call, communicator, arguments, arrays)
 
-    def __call__(self, _run=functions.run_plan) -> int:
-        status = _run(self._handle)
-        if status:
-            raise functions.failure(status)
+    def __call__(self) -> int:
+        """Carries it out."""
+        self._check(functions.run_plan(self._handle))
         return 0
 
     def explain(self) -> str:
         """One line: schedule, transport, protocol, and why."""
         line = ctypes.create_string_buffer(1024)
-        status = functions.explain_plan(self._handle, line, len(line))
-        if status != 0:
-            raise functions.failure(status)
+        self._check(functions.explain_plan(self._handle, line, len(line)))
         return line.value.decode()
 
     def __del__(self):

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/call.hpp>
+#include <ddl/schedule/direct.hpp>
+
+namespace ddl {
+
+/// This rank cannot make the call that the others make. Lets them know, who would wait for it: they get an error which says
+/// so, and the communicator is as good as before. The reason is this rank's own to throw.
+template <class Checking, class Transport>
+void tell_refusal(Transport& ranks) {
+    if constexpr (Checking::compares && communicator<Transport>) {
+        try {
+            barrier_over<direct, checked>(ranks, collective::refused);
+        } catch (const error&) {
+            // the news of this rank, which the others get; it has its own
+        }
+    }
+}
+
+/// What `prepare()` gives, without which this rank cannot make the call: if it throws, the others learn.
+template <class Checking, class Transport, class Prepare>
+auto prepared(Transport& ranks, Prepare prepare) {
+    try {
+        return prepare();
+    } catch (...) {
+        tell_refusal<Checking>(ranks);
+        throw;
+    }
+}
+
+}  // namespace ddl

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/all_gather.hpp>
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/kernel/cuda_elements.cuh>
+#include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/transport/cuda_status.cuh>
+#include <ddl/transport/layered.hpp>
+
+#include <nccl.h>
+
+#include <span>
+
+// NCCL, for those who have it: device memory over a library that carries whole collectives.
+namespace ddl {
+
+/// Throws if a call of NCCL failed. `ncclInProgress` is no failure.
+inline void require_nccl(ncclResult_t status, const char* call, int rank, ncclComm_t ranks) {
+    if (status == ncclSuccess || status == ncclInProgress) return;
+    throw error(errc::system, call, rank, -1, "NCCL says %s (%.200s); see NCCL_DEBUG=INFO", ncclGetErrorString(status),
+                ncclGetLastError(ranks));
+}
+
+/// NCCL's name of an op and of an element. What it has none for does not compile.
+template <class Op>
+consteval ncclRedOp_t nccl_op() {
+    if constexpr (std::same_as<Op, sum>) return ncclSum;
+    else if constexpr (std::same_as<Op, product>) return ncclProd;
+    else if constexpr (std::same_as<Op, minimum>) return ncclMin;
+    else if constexpr (std::same_as<Op, maximum>) return ncclMax;
+    else if constexpr (std::same_as<Op, average>) return ncclAvg;
+    else
+        static_assert(std::same_as<Op, sum>,
+                      "ddl: NCCL has no such op; write ddl::sum, ddl::product, ddl::minimum, "
+                      "ddl::maximum or ddl::average, or call over ddl::cuda_ipc");
+}
+template <class Element>
+consteval ncclDataType_t nccl_element() {
+    using stored = typename alias_of<Element>::type;
+    constexpr bool integer = std::is_integral_v<stored> && !std::same_as<stored, bool>;
+    constexpr bool with_sign = std::is_signed_v<stored>;
+    if constexpr (std::same_as<stored, half>) return ncclFloat16;
+    else if constexpr (std::same_as<stored, bfloat16>) return ncclBfloat16;
+    else if constexpr (std::same_as<stored, float>) return ncclFloat32;
+    else if constexpr (std::same_as<stored, double>) return ncclFloat64;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 3)
+    else if constexpr (std::same_as<stored, float8_e4m3>) return ncclFloat8e4m3;
+    else if constexpr (std::same_as<stored, float8_e5m2>) return ncclFloat8e5m2;
+#endif
+    else if constexpr (integer && sizeof(stored) == 1) return with_sign ? ncclInt8 : ncclUint8;
+    else if constexpr (integer && sizeof(stored) == 4) return with_sign ? ncclInt32 : ncclUint32;
+    else if constexpr (integer && sizeof(stored) == 8) return with_sign ? ncclInt64 : ncclUint64;
+    else
+        static_assert(std::same_as<stored, float>,
+                      "ddl: NCCL has no such element; pass integers of 1, 4 or 8 bytes or "
+                      "floating values, or call over ddl::cuda_ipc");
+}
+
+/// Ranks with a GPU each, whose collectives NCCL carries out: one communicator of NCCL's beside one of ours.
+///
+/// `ddl::nccl gpus{host}` uses the current device and the communicator `host`, of any transport for host memory, which outlives
+/// it: there ranks compare their calls and hear of failures. All ranks of `host` make one. Carries allreduce, reduce_scatter,
+/// all_gather, broadcast, reduce and barrier. Calls run on the default stream and block; `gpus.on(stream)` gives the same
+/// communicator for calls that enqueue and return.
+///
+/// Values are folded in NCCL's order and rounded as NCCL does, which need not be once; no waiting for NCCL is without deadline.
+template <communicator Host>
+class nccl {
+public:
+    static constexpr const char* name = "nccl";
+
+    explicit nccl(Host& host) : side_{new rank_side{&host}} {
+        // no rank waits for one that cannot take part
+        std::optional<error> failure;
+        ncclUniqueId id{};
+        try {
+            require_devices(name);
+            require_cuda(cudaGetDevice(&side_->device), "cudaGetDevice", rank(), 0);
+            if (rank() == 0) require_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", 0, nullptr);
+        } catch (const error& known) { failure = known; }
+        int ready = failure ? 0 : 1;
+        ddl::allreduce(host, std::span{&ready, 1}, minimum{});
+        if (failure) throw error(*failure);
+        if (ready == 0) throw error(errc::system, name, rank(), -1, "a peer cannot take part; see its own error");
+        ddl::broadcast(host, std::span{id.internal}, 0);
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        const device_scope scope{device(), rank()};
+        require_nccl(ncclCommInitRankConfig(&side_->ranks, size(), id, rank(), &config), "ncclCommInitRankConfig",
+                     rank(), nullptr);
+        side_->await_nccl("ncclCommInitRankConfig", call_site{name});
+    }
+
+    int rank() const { return side_->host->rank(); }
+    int size() const { return side_->host->size(); }
+    int device() const noexcept { return side_->device; }
+    ncclComm_t communicator() const noexcept { return side_->ranks; }
+
+    /// This communicator for calls that enqueue on `stream`, of this rank's device. It refers to this one.
+    nccl on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
+
+    /// Waits until all that was enqueued has ended. Blocks. What takes longer than the host's timeout is aborted.
+    void wait() { await(call_site{"wait"}); }
+
+    // what the library asks of a communicator
+    void begin(const call_site& where) { side_->host->begin(where); }
+    auto& queue() noexcept { return side_->host->queue(); }
+    void fail(errc code, const char* words) noexcept { side_->host->fail(code, words); }
+    std::byte* scratch(std::size_t bytes, scratch_for use) { return side_->host->scratch(bytes, use); }
+    Host& host() noexcept { return *side_->host; }
+
+    /// One call: compares it on the host sides, then `enqueue(communicator, stream)` gives it to NCCL.
+    template <class Checking, class Enqueue>
+    void carry(const call& what, std::initializer_list<std::pair<const char*, const void*>> buffers, Enqueue enqueue) {
+        const call_site where{to_string(what.what), 0};
+        try {
+            for (const auto& [which, data] : buffers) require_reachable(which, data, where);
+        } catch (const error&) {
+            tell_refusal<Checking>(host());
+            throw;
+        }
+        compare_levels<Checking>(host(), what);
+        half_done guard{host()};
+        guard.begin(where);
+        const device_scope scope{device(), rank()};
+        const ncclResult_t status = enqueue(side_->ranks, stream_);
+        if (status != ncclInProgress) require_nccl(status, where.operation, rank(), side_->ranks);
+        else side_->await_nccl(where.operation, where);
+        if (blocks_) await(where);
+        guard.end();
+    }
+
+private:
+    struct rank_side {
+        explicit rank_side(Host* wire) noexcept : host{wire} {}
+        rank_side(const rank_side&) = delete;
+        rank_side& operator=(const rank_side&) = delete;
+        ~rank_side() {
+            if (ranks == nullptr) return;
+            // what peers do not come to is given up; whatever these say, there is nobody left to tell
+            ncclResult_t status = ncclCommFinalize(ranks);
+            for (patience waiting{timeout{10}}; status == ncclInProgress && !(waiting.pause() && waiting.expired());)
+                if (ncclCommGetAsyncError(ranks, &status) != ncclSuccess) break;
+            static_cast<void>(status == ncclSuccess ? ncclCommDestroy(ranks) : ncclCommAbort(ranks));
+        }
+
+        timeout limit() const {
+            if constexpr (requires { host->limit(); }) return host->limit();
+            else return timeout{};
+        }
+        /// Waits until NCCL has done on the host what it was asked for.
+        void await_nccl(const char* call, const call_site& where) {
+            for (patience waiting{limit()};;) {
+                ncclResult_t status = ncclSuccess;
+                require_nccl(ncclCommGetAsyncError(ranks, &status), "ncclCommGetAsyncError", host->rank(), ranks);
+                require_nccl(status, call, host->rank(), ranks);
+                if (status == ncclSuccess) return;
+                if (waiting.pause() && waiting.expired()) give_up(where);
+            }
+        }
+        [[noreturn]] void give_up(const call_site& where) {
+            static_cast<void>(ncclCommAbort(std::exchange(ranks, nullptr)));
+            const error failure(errc::timeout, where.operation, host->rank(), where.round,
+                                "NCCL was not done within %g s; see what holds a peer up, or set a longer timeout",
+                                limit().seconds);
+            host->fail(failure.code(), failure.what());
+            throw failure;
+        }
+
+        Host* host;
+        ncclComm_t ranks = nullptr;
+        int device = 0;
+    };
+
+    nccl(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
+        : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
+
+    void require_reachable(const char* which, const void* data, const call_site& where) const {
+        if (data == nullptr) return;
+        cudaPointerAttributes about{};
+        require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
+        if (about.type != cudaMemoryTypeManaged && (about.type != cudaMemoryTypeDevice || about.device != device()))
+            throw error(errc::invalid_argument, where.operation, rank(), -1,
+                        "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device());
+    }
+
+    void await(const call_site& where) {
+        const device_scope scope{device(), rank()};
+        for (patience waiting{side_->limit()};;) {
+            const cudaError_t status = cudaStreamQuery(stream_);
+            if (status == cudaSuccess) break;
+            if (status != cudaErrorNotReady) require_cuda(status, "cudaStreamQuery", rank(), device());
+            static_cast<void>(cudaGetLastError());
+            if (!waiting.pause()) continue;
+            ncclResult_t answer = ncclSuccess;
+            require_nccl(ncclCommGetAsyncError(side_->ranks, &answer), "ncclCommGetAsyncError", rank(), side_->ranks);
+            require_nccl(answer, where.operation, rank(), side_->ranks);
+            if (waiting.expired()) side_->give_up(where);
+        }
+    }
+
+    std::shared_ptr<rank_side> side_;
+    cudaStream_t stream_ = nullptr;
+    bool blocks_ = true;
+};
+
+template <class Host>
+inline constexpr fusion_limits fusion_limits_of<nccl<Host>>{1, 0};  // no host may pack what lies in a GPU
+
+template <class Schedule, class Checking, class Op, class Element, class Host>
+void allreduce_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&,
+                    collective what = collective::allreduce, int detail = 0) {
+    ranks.template carry<Checking>(describe<Op, Element, Schedule>(what, count, detail), {{"in", in}, {"out", out}},
+                                   [&](ncclComm_t group, cudaStream_t stream) {
+                                       return ncclAllReduce(in, out, count, nccl_element<Element>(), nccl_op<Op>(),
+                                                            group, stream);
+                                   });
+}
+
+template <class Schedule, class Checking, class Op, class Element, class Host>
+void reduce_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&, int root) {
+    ranks.template carry<Checking>(
+        describe<Op, Element, Schedule>(collective::reduce, count, root),
+        {{"in", in}, {"out", ranks.rank() == root ? out : nullptr}}, [&](ncclComm_t group, cudaStream_t stream) {
+            return ncclReduce(in, out, count, nccl_element<Element>(), nccl_op<Op>(), root, group, stream);
+        });
+}
+
+template <class Schedule, class Checking, class Element, class Host>
+void broadcast_over(nccl<Host>& ranks, Element* data, std::size_t count, int root) {
+    ranks.template carry<Checking>(describe<no_op, Element, Schedule>(collective::broadcast, count, root),
+                                   {{"data", data}}, [&](ncclComm_t group, cudaStream_t stream) {
+                                       return ncclBroadcast(data, data, count * sizeof(Element), ncclUint8, root, group,
+                                                            stream);
+                                   });
+}
+
+/// One call of NCCL's for each rank's block, which may have unlike lengths: `enqueue(root, first, length)`.
+template <class Enqueue>
+ncclResult_t nccl_blocks(std::size_t count, int ranks, Enqueue enqueue) {
+    const partition blocks{count, ranks};
+    if (const ncclResult_t status = ncclGroupStart(); status != ncclSuccess) return status;
+    ncclResult_t first_failure = ncclSuccess;
+    for (int root = 0; root < ranks; ++root) {
+        const ncclResult_t status = enqueue(root, blocks.first(root), blocks.length(root));
+        if (status != ncclSuccess && status != ncclInProgress) first_failure = status;
+    }
+    const ncclResult_t status = ncclGroupEnd();
+    return first_failure != ncclSuccess ? first_failure : status;
+}
+
+template <class Schedule, class Checking, class Op, class Element, class Host>
+void reduce_scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&) {
+    const int size = ranks.size();
+    ranks.template carry<Checking>(
+        describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0), {{"in", in}, {"out", out}},
+        [&](ncclComm_t group, cudaStream_t stream) {
+            constexpr ncclDataType_t type = nccl_element<Element>();
+            if (count % static_cast<std::size_t>(size) == 0)
+                return ncclReduceScatter(in, out, count / static_cast<std::size_t>(size), type, nccl_op<Op>(), group,
+                                         stream);
+            return nccl_blocks(count, size, [&](int root, std::size_t first, std::size_t length) {
+                return ncclReduce(in + first, out, length, type, nccl_op<Op>(), root, group, stream);
+            });
+        });
+}
+
+template <class Schedule, class Checking, class Element, class Host>
+void all_gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count) {
+    const int size = ranks.size();
+    ranks.template carry<Checking>(
+        describe<no_op, Element, Schedule>(collective::all_gather, count, 0), {{"in", in}, {"out", out}},
+        [&](ncclComm_t group, cudaStream_t stream) {
+            if (count % static_cast<std::size_t>(size) == 0)
+                return ncclAllGather(in, out, count / static_cast<std::size_t>(size) * sizeof(Element), ncclUint8,
+                                     group, stream);
+            return nccl_blocks(count, size, [&](int root, std::size_t first, std::size_t length) {
+                return ncclBroadcast(in, out + first, length * sizeof(Element), ncclUint8, root, group, stream);
+            });
+        });
+}
+
+/// Nobody leaves before the host sides of all have come; what is enqueued may still run.
+template <class Schedule, class Checking, class Host>
+void barrier_over(nccl<Host>& ranks, collective what = collective::barrier) {
+    compare_levels<checked>(ranks.host(), describe<no_op, std::byte, Schedule>(what, 0, 0));
+}
+
+template <class Schedule, class Op, class Element, class Host>
+void explain_way(text& line, nccl<Host>&, collective, const void*, std::size_t) {
+    line.append("by NCCL %d", NCCL_VERSION_CODE);
+}
+
+/// Levels with NCCL inside: it folds a share of the vector for each rank of the node, the wire folds the shares of equal ranks
+/// of all nodes, NCCL gathers them. The wire takes device memory, as `ddl::staged` does.
+template <class Schedule, class Checking, class Op, class Element, class Host, class Wire>
+void allreduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
+                    collective = collective::allreduce, int = 0) {
+    auto& node = ranks.node();
+    const partition blocks{count, node.size()};
+    Element* const mine = out + blocks.first(node.rank());
+    half_done guard{ranks};
+    guard.begin(call_site{"allreduce", 0});
+    reduce_scatter_over<direct, Checking>(node, in, mine, count, op);
+    ddl::allreduce<tuned, Checking>(ranks.wire(), std::span{mine, blocks.length(node.rank())}, op);
+    all_gather_over<direct, Checking>(node, static_cast<const Element*>(mine), out, count);
+    guard.end();
+}
+
+}  // namespace ddl

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/local_socket.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace ddl {
+
+/// Open files sent among processes of one host that know each other's `address()`. No member blocks: what was sent lies at
+/// the receiver's, who looks there when it knows by other means that the sender is done.
+class file_post {
+public:
+    struct address_type {
+        char name[48] = {};
+    };
+    struct letter {
+        std::int32_t from = -1;   // a rank
+        std::uint32_t index = 0;  // which of its files
+    };
+    struct parcel {
+        letter what;
+        descriptor file;
+    };
+
+    explicit file_post(int rank) : rank_{rank} {
+        socket_ = local_socket::open();
+        if (!socket_) throw refused_by_system("file_post", rank, "socket");
+        // numbers of processes repeat where containers share a network: whoever finds a name taken takes the next one
+        for (unsigned turn = 0;; ++turn) {
+            std::snprintf(address_.name, sizeof address_.name, "files-%d-%u", static_cast<int>(::getpid()), turn);
+            errno = socket_.bind(address_.name);
+            if (errno == 0) break;
+            if (errno != EADDRINUSE) throw refused_by_system("file_post", rank, "bind");
+        }
+        if (::listen(socket_.number(), SOMAXCONN) != 0) throw refused_by_system("file_post", rank, "listen");
+    }
+
+    const address_type& address() const noexcept { return address_; }
+
+    void send(const address_type& to, std::uint32_t index, const descriptor& file) const {
+        const local_socket way = local_socket::open();
+        if (!way) throw refused_by_system("file_post", rank_, "socket");
+        errno = way.connect(to.name);
+        if (errno != 0) throw refused_by_system("file_post", rank_, "connect");
+        way.send(letter{rank_, index}, &file);
+    }
+
+    /// One of those that have come, from this user's processes; none if there is none.
+    std::optional<parcel> receive() const {
+        while (const local_socket way = socket_.accept()) {
+            parcel next;
+            if (way.user() == ::geteuid() && way.receive(next.what, next.file) == local_socket::arrival::message &&
+                next.file)
+                return next;
+        }
+        return std::nullopt;
+    }
+
+private:
+    int rank_;
+    local_socket socket_;
+    address_type address_;
+};
+
+}  // namespace ddl

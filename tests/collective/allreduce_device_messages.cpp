@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE collective.allreduce_device_messages
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/transport/host_block.hpp>
+#include <ddl/transport/recording.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "oracle.hpp"
+#include "staged_threads.hpp"
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+/// Messages of devices without a GPU: their memory is the host's, their blocks run one after the other.
+class device_messages {
+public:
+    static constexpr const char* name = "device messages";
+    device_messages(ddl::recording& wire, bool takes) : wire_{wire}, staged_{wire, 4096, 2}, takes_{takes} {}
+
+    int rank() const { return wire_.rank(); }
+    int size() const { return wire_.size(); }
+    void begin(const ddl::call_site& where) { wire_.begin(where); }
+    ddl::call_queue& queue() noexcept { return wire_.queue(); }
+    void fail(ddl::errc code, const char* words) noexcept { wire_.fail(code, words); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return wire_.scratch(bytes, use); }
+
+    ddl::recording& wire() noexcept { return wire_; }
+    staged_threads<ddl::recording>& through_host() noexcept { return staged_; }
+    bool takes_device_memory() const noexcept { return takes_; }
+    static int most_blocks() noexcept { return 3; }
+    std::byte* device_scratch(std::size_t bytes) {
+        memory_.resize(bytes);
+        return memory_.data();
+    }
+    void require_reachable(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where) const {
+        if (bytes != 0 && data == out_of_reach)
+            throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
+    }
+    void drain(const ddl::call_site&) { ++drains; }
+    template <class Body>
+    void fold(const Body& body, ddl::grid_shape shape, int ranks) {
+        ++folds;
+        for (int rank = 0; rank < ranks; ++rank)
+            for (int block = 0; block < shape.blocks; ++block) {
+                ddl::without_meetings<ddl::host_block> space{{rank, block, shape.blocks, ddl::timeout{0}}};
+                body(space);
+            }
+    }
+
+    const void* out_of_reach = nullptr;
+    int drains = 0;
+    int folds = 0;
+
+private:
+    ddl::recording& wire_;
+    staged_threads<ddl::recording> staged_;
+    bool takes_;
+    std::vector<std::byte> memory_;
+};
+static_assert(ddl::device_message_transport<device_messages>);
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 5}) * data::make({true, false}), ranks,
+                     takes) {
+    ddl::recording::run(ranks, [&](ddl::recording& wire) {
+        device_messages team{wire, takes};
+        int calls = 0;
+        for (const std::size_t count : {0, 1, 4, 1000, 40'001}) {
+            const auto expected = sums_of_small_values(team.size(), count);
+            const auto wanted = [&](std::size_t i) { return expected[i]; };
+            const auto before = small_values<float>(team.rank(), count);
+            auto in = small_values<float>(team.rank(), count);
+            guarded<float> out{count};
+            ddl::allreduce(team, in, out);
+            require_values(out, wanted, "beside");
+            require_values(
+                in, [&](std::size_t i) { return before[i]; }, "the input stays");
+            ddl::allreduce<ddl::direct>(team, in, ddl::sum{});
+            require_values(in, wanted, "in place");
+            calls += count != 0 ? 2 : 0;
+        }
+        require(team.drains == (takes ? calls : 0), "the device is waited for where it sends");
+        require(takes ? team.folds > 0 : team.folds == 0, "folded on the device, or on the host");
+        ddl::barrier(team);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(memory_out_of_reach_is_refused_and_the_others_are_told) {
+    ddl::recording::run(3, [](ddl::recording& wire) {
+        device_messages team{wire, true};
+        std::vector<int> values(10, 1);
+        if (team.rank() == 1) team.out_of_reach = values.data();
+        if (team.rank() == 1)
+            require_error(ddl::errc::invalid_argument, "in is out of reach", [&] { ddl::allreduce(team, values); });
+        else require_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
+        team.out_of_reach = nullptr;
+        ddl::allreduce(team, values);
+        require(values == std::vector<int>(10, 3), "a sum");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranks_whose_wires_differ_are_told) {
+    ddl::recording::run(2, [](ddl::recording& wire) {
+        device_messages team{wire, wire.rank() == 0};
+        std::vector<int> values(10, 1);
+        require_error(ddl::errc::mismatch, "rank ", [&] { ddl::allreduce(team, values); });
+    });
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory of several processes, which share a GPU, or have one each where there are enough.
+#include <ddl/allreduce.hpp>
+#include <ddl/transport/cuda_ipc.cuh>
+#include <ddl/transport/shared_memory.hpp>
+
+#include <cstdio>
+#include <span>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../collective/require.hpp"
+#include "gpu_test.cuh"
+
+namespace {
+
+constexpr int ranks = 3;
+
+/// Memory of `cuMemCreate`, which goes from process to process as a file.
+class created_memory {
+public:
+    explicit created_memory(int device, std::size_t bytes) {
+        using create = ddl::driver_call<decltype(&cuMemCreate)>;
+        using granularity = ddl::driver_call<decltype(&cuMemGetAllocationGranularity)>;
+        CUmemAllocationProp how{};
+        how.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        how.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        how.location.id = device;
+        how.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        std::size_t page = 0;
+        granularity{"cuMemGetAllocationGranularity"}(-1, device, &page, &how, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+        bytes_ = (bytes + page - 1) / page * page;
+        const ddl::cuda_driver& driver = ddl::cuda_driver::get();
+        CUmemGenericAllocationHandle handle{};
+        create{"cuMemCreate"}(-1, device, &handle, bytes_, &how, 0ULL);
+        driver.reserve(-1, device, &first_, bytes_, std::size_t{0}, CUdeviceptr{0}, 0ULL);
+        driver.map(-1, device, first_, bytes_, std::size_t{0}, handle, 0ULL);
+        driver.release(-1, device, handle);
+        CUmemAccessDesc access{};
+        access.location = how.location;
+        access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        driver.set_access(-1, device, first_, bytes_, &access, std::size_t{1});
+    }
+    ~created_memory() {
+        ddl::cuda_driver::get().unmap.quietly(first_, bytes_);
+        ddl::cuda_driver::get().free_reserved.quietly(first_, bytes_);
+    }
+    float* data() const { return reinterpret_cast<float*>(first_); }
+
+private:
+    CUdeviceptr first_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+template <class Team>
+void sum_in(Team& team, float* data, std::size_t count, const char* which) {
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i)
+        values[i] = static_cast<float>(i % 100 + static_cast<std::size_t>(team.rank()));
+    ddl::require_cuda(cudaMemcpy(data, values.data(), count * sizeof(float), cudaMemcpyDefault), "cudaMemcpy", -1, 0);
+    ddl::allreduce(team, std::span{data, count});
+    ddl::require_cuda(cudaMemcpy(values.data(), data, count * sizeof(float), cudaMemcpyDefault), "cudaMemcpy", -1, 0);
+    for (std::size_t i = 0; i < count; ++i)
+        require(values[i] == static_cast<float>(i % 100 * ranks + 3),
+                std::string{which} + ": the sum of " + std::to_string(count) + " elements at " + std::to_string(i));
+}
+
+void run_rank(const std::string& job, int rank) {
+    ddl::shared_memory node{job, rank, ranks, ddl::timeout{20}};
+    ddl::require_cuda(cudaSetDevice(rank % ddl::require_devices("gpu.cuda_ipc")), "cudaSetDevice", rank, 0);
+    ddl::cuda_ipc team{node};
+    for (const std::size_t count : {1, 1000, 16'385, 1'000'003}) {
+        if (rank == 0) std::fprintf(stderr, "cuda_ipc: %zu elements, %d processes\n", count, ranks);
+        for (int turn = 0; turn < 2; ++turn) {  // the second is freed and allocated anew, often at the same address
+            float* data = nullptr;
+            ddl::require_cuda(cudaMalloc(&data, (count + 3) * sizeof(float)), "cudaMalloc", rank, 0);
+            sum_in(team, data + 3, count, "cudaMalloc");
+            team.forget();
+            ddl::require_cuda(cudaFree(data), "cudaFree", rank, 0);
+        }
+        const created_memory created{team.device().number(), count * sizeof(float)};
+        sum_in(team, created.data(), count, "cuMemCreate");
+        team.forget();
+    }
+    cudaStream_t stream = nullptr;
+    ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", rank, 0);
+    float* data = nullptr;
+    ddl::require_cuda(cudaMallocAsync(&data, 400, stream), "cudaMallocAsync", rank, 0);
+    require_error(ddl::errc::invalid_argument, "is cudaMallocAsync's memory", [&] {
+        ddl::allreduce(team.on(stream), std::span{data, 100});
+    });
+    std::vector<float> on_the_host(100);
+    require_error(ddl::errc::invalid_argument, "is host memory", [&] { ddl::allreduce(team, on_the_host); });
+    ddl::require_cuda(cudaFreeAsync(data, stream), "cudaFreeAsync", rank, 0);
+    team.on(stream).wait();
+    ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", rank, 0);
+}
+
+}  // namespace
+
+int main() {
+    // before any call of CUDA, which does not survive a fork: the first child says whether there is a GPU
+    const std::string job = "gpu-cuda-ipc-" + std::to_string(::getpid());
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < ranks; ++rank) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(120);
+            const int result = on_a_gpu("gpu.cuda_ipc", [&] { run_rank(job, rank); });
+            std::fflush(stdout);
+            ::_exit(result);
+        }
+        children.push_back(child);
+    }
+    int result = 0;
+    for (const pid_t child : children) {
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        const int left = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        if (left != 0 && (left != skipped || result == 0)) result = left;
+    }
+    return result;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory over MPI, handed over as it is or through the host, as MPI says. Also to be run under mpirun.
+#include <ddl/allreduce.hpp>
+#include <ddl/transport/device_mpi.cuh>
+
+#include <thrust/device_vector.h>
+
+#include "../collective/require.hpp"
+#include "gpu_test.cuh"
+
+int main() {
+    return on_a_gpu("gpu.device_mpi", [] {
+        ddl::mpi wire;
+        wire.set_timeout(ddl::timeout{20});
+        ddl::require_cuda(cudaSetDevice(wire.rank() % ddl::require_devices("gpu.device_mpi")), "cudaSetDevice",
+                          wire.rank(), 0);
+        ddl::device_mpi gpus{wire};
+        std::printf("device memory is %s MPI\n", gpus.takes_device_memory() ? "handed to" : "staged for");
+        for (const std::size_t count : {0, 1, 1000, 1'000'003}) {
+            thrust::device_vector<float> values(count, static_cast<float>(wire.rank() + 1));
+            ddl::allreduce(gpus, values);
+            const auto all = static_cast<float>(wire.size() * (wire.size() + 1)) / 2;
+            std::vector<float> result(count);
+            thrust::copy(values.begin(), values.end(), result.begin());
+            require(result == std::vector<float>(count, all), "the sum of all ranks");
+        }
+    });
+}

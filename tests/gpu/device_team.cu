@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// One program for Thrust's device systems: CUDA's by nvcc, those of the host by any compiler.
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
+#include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
+#include <ddl/transport/device_team.cuh>
+
+#include <thrust/copy.h>
+#include <thrust/device_vector.h>
+#include <thrust/host_vector.h>
+#include <thrust/universal_vector.h>
+
+#include <span>
+
+#include "../collective/require.hpp"
+
+#if THRUST_DEVICE_SYSTEM == THRUST_DEVICE_SYSTEM_CUDA
+#include "gpu_test.cuh"
+#else
+template <class Body>
+int on_a_gpu(const char*, Body body) {
+    body();
+    return 0;
+}
+#endif
+
+namespace {
+
+using device_ints = thrust::device_vector<int>;
+
+template <class Vector>
+void require_values(const Vector& found, const std::vector<int>& wanted, const char* what) {
+    std::vector<int> held(found.size());
+    thrust::copy(found.begin(), found.end(), held.begin());
+    require(held == wanted, what);
+}
+
+/// A sum over the ranks of vectors of ones.
+std::vector<int> sums(const ddl::device_team& team, std::size_t count) { return std::vector<int>(count, team.size()); }
+
+void every_range_of_a_device_is_taken(ddl::device_team& team) {
+    for (const std::size_t count : {0, 1, 1000, 100'003}) {
+        const device_ints in(count, 1);
+        device_ints out(count);
+        ddl::allreduce(team, in, out);
+        require_values(out, sums(team, count), "from one device_vector to another");
+
+        thrust::universal_vector<int> both(count, 1);
+        ddl::allreduce(team, both);
+        require_values(both, sums(team, count), "a universal_vector, in place");
+
+        device_ints viewed(count, 1);
+        ddl::allreduce(team, std::span{thrust::raw_pointer_cast(viewed.data()), viewed.size()});
+        require_values(viewed, sums(team, count), "a span of a device_ptr");
+
+#if THRUST_DEVICE_SYSTEM != THRUST_DEVICE_SYSTEM_CUDA
+        thrust::host_vector<int> host(count, 1);
+        ddl::allreduce(team, host);
+        require_values(host, sums(team, count), "a host_vector, for the device is the host");
+#endif
+    }
+}
+
+void policies_are_taken(ddl::device_team& team) {
+    device_ints values(1000, 1);
+#if THRUST_DEVICE_SYSTEM == THRUST_DEVICE_SYSTEM_CUDA
+    cudaStream_t stream = nullptr;
+    ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", team.rank(), team.device());
+    ddl::allreduce(team.on(thrust::cuda::par.on(stream)), values);
+    ddl::allreduce(team.on(thrust::cuda::par_nosync.on(stream)), values, ddl::maximum{});
+    team.on(stream).wait();
+    ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), team.device());
+#else
+    ddl::allreduce(team.on(thrust::device), values);
+#endif
+    auto queued = team.on(thrust::device);
+    ddl::allreduce(queued, values, ddl::minimum{});
+    queued.wait();
+    require_values(values, sums(team, 1000), "a sum, and what it is over every policy");
+}
+
+void the_page_on_cuda_is_right() {
+    float seen[4] = {};
+    //! [device_team]
+    ddl::device_team::run(4, [&](ddl::device_team& team) {
+        thrust::device_vector<float> values(1000, 1.0F);
+        ddl::allreduce(team, values);           // blocks
+        auto queued = team.on(thrust::device);  // or, where CUDA is, thrust::cuda::par.on(stream)
+        ddl::allreduce(queued, values);
+        queued.wait();                  // a GPU has done it now; the host had done it before
+        seen[team.rank()] = values[0];  // 16: two sums over four ranks
+    });
+    //! [device_team]
+    for (const float each : seen) require(each == 16.0F, "two sums over four ranks");
+}
+
+void many_tensors_go_at_once(ddl::device_team& team) {
+    std::vector<device_ints> tensors;
+    for (const std::size_t count : {3, 0, 20'000, 7}) tensors.emplace_back(count, 1);
+    ddl::allreduce_n(team, tensors);
+    for (const device_ints& each : tensors) require_values(each, sums(team, each.size()), "a tensor of many");
+}
+
+void plans_and_calls_for_later(ddl::device_team& team) {
+    device_ints values(1000, 1);
+    auto plan = ddl::allreduce_init(team, values);
+    plan();
+    ddl::allreduce_async(team, values, ddl::maximum{}).wait();
+    require_values(values, sums(team, 1000), "a sum, and the largest of equals");
+    ddl::barrier(team);
+}
+
+void parts_of_a_team(ddl::device_team& team) {
+    ddl::device_team part = team.split(team.rank() % 2, -team.rank());
+    require(part.size() == (team.size() + 1 - team.rank() % 2) / 2, "ranks of one color");
+    device_ints values(10, 1);
+    ddl::allreduce(part, values);
+    require_values(values, sums(part, 10), "a sum of a part");
+}
+
+void mistakes_are_told(ddl::device_team& team) {
+    if (team.size() == 1) return;
+    device_ints values(10 + static_cast<std::size_t>(team.rank() == 1));
+    require_error(ddl::errc::mismatch, "elements, this rank", [&] { ddl::allreduce(team, values); });
+    plans_and_calls_for_later(team);  // the communicator is as good as before
+}
+
+void the_other_collectives(ddl::device_team& team) {
+    const int size = team.size();
+    const int last = size - 1;
+    // values that say whose they are and where they lie: hundreds the rank, units the place
+    const auto numbered = [&](int count) -> device_ints {
+        std::vector<int> values;
+        for (int i = 0; i < count; ++i) values.push_back(100 * team.rank() + i);
+        return values;
+    };
+    const auto elements = static_cast<std::size_t>(size);
+    const auto each_rank = [&](auto value) {
+        std::vector<int> values;
+        for (int rank = 0; rank < size; ++rank) values.push_back(value(rank));
+        return values;
+    };
+
+    device_ints data = numbered(size);
+    ddl::broadcast(team, data, last);
+    require_values(data, each_rank([&](int i) { return 100 * last + i; }), "what the last rank had");
+
+    const device_ints ours = numbered(size);
+    const auto sum = [&](int i) { return 50 * size * last + size * i; };
+    device_ints folded(elements);
+    ddl::reduce(team, ours, folded, ddl::sum{}, last);
+    if (team.rank() == last) require_values(folded, each_rank(sum), "all sums at the root");
+    device_ints block(1);
+    ddl::reduce_scatter(team, ours, block);
+    require_values(block, {sum(team.rank())}, "a sum each");
+
+    const device_ints own = numbered(1);
+    const auto first_values = each_rank([](int rank) { return 100 * rank; });
+    device_ints all(elements);
+    ddl::all_gather(team, own, all);
+    require_values(all, first_values, "one of each");
+    device_ints gathered(elements);
+    ddl::gather(team, own, gathered, last);
+    if (team.rank() == last) require_values(gathered, first_values, "one of each, at the root");
+    ddl::scatter(team, ours, block, last);
+    require_values(block, {100 * last + team.rank()}, "one for each");
+    ddl::all_to_all(team, ours, all);
+    require_values(all, each_rank([&](int rank) { return 100 * rank + team.rank(); }), "one from each to each");
+    ddl::all_to_all_async(team, ours, gathered).wait();
+    require(gathered == all, "the same, later");
+}
+
+void every_case(ddl::device_team& team) {
+    every_range_of_a_device_is_taken(team);
+    policies_are_taken(team);
+    many_tensors_go_at_once(team);
+    plans_and_calls_for_later(team);
+    parts_of_a_team(team);
+    mistakes_are_told(team);
+    the_other_collectives(team);
+}
+
+}  // namespace
+
+int main() {
+    return on_a_gpu("gpu.device_team", [] {
+        for (const int ranks : {1, 2, 3, 5})
+            ddl::device_team::run(
+                ranks, [](ddl::device_team& team) { every_case(team); }, ddl::timeout{20});
+        the_page_on_cuda_is_right();
+    });
+}

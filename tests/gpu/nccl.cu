@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory by NCCL: a process on each GPU, and levels of processes with NCCL inside. Without a GPU: what a program is
+// told that finds none.
+#include <ddl/nccl.cuh>
+#include <ddl/transport/shared_memory.hpp>
+#include <ddl/transport/staged.cuh>
+#include <ddl/transport/threads.hpp>
+
+#include <thrust/device_vector.h>
+
+#include <cstring>
+#include <vector>
+
+#include "../collective/require.hpp"
+#include "gpu_test.cuh"
+
+namespace {
+
+using vector = thrust::device_vector<float>;
+
+std::vector<float> on_the_host(const vector& values) {
+    std::vector<float> result(values.size());
+    thrust::copy(values.begin(), values.end(), result.begin());
+    return result;
+}
+
+/// Every collective over `gpus`, of lengths that ranks share evenly and of others.
+template <class Host>
+void carry_all(ddl::nccl<Host>& gpus) {
+    const int size = gpus.size();
+    const float all = static_cast<float>(size * (size + 1)) / 2;
+    const float ours = static_cast<float>(gpus.rank() + 1);
+    for (const std::size_t each : {1, 1000, 100'000})
+        for (const std::size_t more : {0, 1}) {
+            const std::size_t count = each * static_cast<std::size_t>(size) + more;
+            const auto block = ddl::block(count, size, gpus.rank());
+            const auto wanted = [](std::size_t n, float value) { return std::vector<float>(n, value); };
+            vector in(count, ours);
+            vector out(count);
+            ddl::allreduce(gpus, in, out);
+            require(on_the_host(out) == wanted(count, all), "allreduce");
+            ddl::allreduce(gpus, in, out, ddl::average{});
+            require(on_the_host(out) == wanted(count, all / static_cast<float>(size)), "the average");
+            ddl::allreduce(gpus, in, out, ddl::maximum{});
+            require(on_the_host(out) == wanted(count, static_cast<float>(size)), "the largest");
+            vector part(block.count);
+            ddl::reduce_scatter(gpus, in, part);
+            require(on_the_host(part) == wanted(block.count, all), "reduce_scatter");
+            thrust::fill(part.begin(), part.end(), 7.0F);
+            ddl::all_gather(gpus, part, out);
+            require(on_the_host(out) == wanted(count, 7), "all_gather");
+            ddl::broadcast(gpus, in, size - 1);
+            require(on_the_host(in) == wanted(count, static_cast<float>(size)), "broadcast");
+            ddl::reduce(gpus, in, out, ddl::sum{}, 0);
+            if (gpus.rank() == 0) require(on_the_host(out) == wanted(count, static_cast<float>(size * size)), "reduce");
+        }
+    ddl::barrier(gpus);
+    std::vector<float> elsewhere(10);
+    require_error(ddl::errc::invalid_argument, "is no memory of CUDA device", [&] { ddl::allreduce(gpus, elsewhere); });
+}
+
+/// Compiled here, run where several GPUs are: two nodes of `size / 2` threads each.
+void carry_levels(ddl::threads& node, ddl::threads& wire) {
+    ddl::nccl gpus{node};
+    ddl::staged across{wire};
+    ddl::layered world{gpus, across};
+    vector values(10'001, static_cast<float>(world.rank() + 1));
+    ddl::allreduce(world, values);
+    const float all = static_cast<float>(world.size() * (world.size() + 1)) / 2;
+    require(on_the_host(values) == std::vector<float>(values.size(), all), "levels");
+}
+
+void expect_no_device() {
+    ddl::threads::run(2, [](ddl::threads& host) {
+        const ddl::error failure = error_of([&] { ddl::nccl gpus{host}; });
+        require(failure.code() == ddl::errc::system && std::strcmp(failure.operation(), "nccl") == 0, failure.what());
+        require(std::strstr(failure.what(), "there is no CUDA device; run on a machine with one") != nullptr ||
+                    std::strstr(failure.what(), "install a newer driver, or one at all") != nullptr,
+                failure.what());
+        ddl::barrier(host);  // the host's communicator is as good as before
+    });
+}
+
+}  // namespace
+
+int main() {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) try {
+            expect_no_device();
+        } catch (const std::exception& failure) {
+            std::printf("gpu.nccl failed: %s\n", failure.what());
+            return 1;
+        }
+    return on_a_gpu("gpu.nccl", [&] {
+        const auto body = [](ddl::threads& host) {
+            ddl::require_cuda(cudaSetDevice(host.rank()), "cudaSetDevice", host.rank(), host.rank());
+            ddl::nccl gpus{host};
+            carry_all(gpus);
+            if (host.size() % 2 != 0) return;
+            ddl::threads node = host.split(host.rank() / (host.size() / 2), 0);
+            ddl::threads wire = host.split(host.rank() % (host.size() / 2), 0);
+            carry_levels(node, wire);
+        };
+        ddl::threads::run(1, body, ddl::timeout{60});
+        if (devices > 1) ddl::threads::run(devices, body, ddl::timeout{60});
+    });
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BOOST_TEST_MODULE ipc_grid
+#include <ddl/all_gather.hpp>
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
+#include <ddl/reduce_scatter.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include "../collective/device_of_files.hpp"
+#include "team.hpp"
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+using node_type = ddl::shared_memory;
+using grid = grid_of_files<node_type>;
+using way = ddl::exported_memory::way;
+
+enum class gpus { own, shared, pairs };
+std::ostream& operator<<(std::ostream& out, gpus which) {
+    return out << (which == gpus::own ? "a GPU each" : which == gpus::shared ? "one GPU" : "a GPU for two");
+}
+int gpu_of(gpus which, int rank) { return which == gpus::own ? rank : which == gpus::shared ? 0 : rank / 2; }
+
+/// One process a rank, whose device it is that `which` says.
+template <class Body>
+void run_grids(int ranks, gpus which, Body body) {
+    run_team(ranks, [&](node_type& node) {
+        grid team{node, gpu_of(which, node.rank())};
+        body(team);
+    });
+}
+
+template <class Range>
+void expect_sum(grid& team, Range&& values) {
+    expect_fold("a sum", std::span<const int>(values.data(), values.size()), team.size(), ddl::sum{},
+                [](int rank) { return rank; });
+}
+
+constexpr std::size_t short_and_long[] = {0, 1, 7, 1000, 16'384, 16'385, 40'001};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(vectors_of_all_processes_are_folded,
+                     data::make({1, 2, 3, 5}) * data::make({gpus::own, gpus::shared, gpus::pairs}), ranks, which) {
+    run_grids(ranks, which, [&](grid& team) {
+        EXPECT(team.blocks_meet() == (which == gpus::own || team.size() == 1));
+        for (const std::size_t count : short_and_long)
+            for (const way how : {way::by_handle, way::by_file}) {
+                device_values<int> in{team.device(), count, how, 3};
+                device_values<int> out{team.device(), count, team.rank() == 0 ? way::by_file : how};
+                fill(in.span(), team.rank());
+                ddl::allreduce(team, in, out);
+                expect_sum(team, out);
+                expect_values("the input", in.span(), team.rank());
+                ddl::allreduce(team, in);
+                expect_sum(team, in);
+            }
+        ddl::barrier(team);
+    });
+}
+
+BOOST_DATA_TEST_CASE(the_other_collectives_reach_the_same_memory, data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        constexpr std::size_t count = 20'001;
+        const auto mine = ddl::block(count, 3, team.rank());
+        device_values<int> all{team.device(), count};
+        device_values<int> part{team.device(), mine.count, way::by_file};
+        fill(all.span(), team.rank());
+        ddl::reduce_scatter(team, all, part);
+        expect_fold("a block", part.span(), 3, ddl::sum{}, mine.first);
+        ddl::all_gather(team, part, all);
+        expect_sum(team, all);
+        fill(all.span(), team.rank());
+        ddl::broadcast(team, all, 2);
+        expect_values("what rank 2 had", all.span(), 2);
+        fill(part.span(), team.rank(), mine.first);
+        std::span<int> nowhere;
+        if (team.rank() == 1) ddl::gather(team, part, all, 1);
+        else ddl::gather(team, part, nowhere, 1);
+        for (int rank = 0; rank < 3 && team.rank() == 1; ++rank) {
+            const auto block = ddl::block(count, 3, rank);
+            expect_values("a block", all.span().subspan(block.first, block.count), rank, block.first);
+        }
+    });
+}
+
+BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded, data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        std::vector<std::unique_ptr<device_values<int>>> memory;
+        std::vector<std::span<int>> tensors;
+        for (std::size_t i = 0; i < 150; ++i) {
+            memory.push_back(std::make_unique<device_values<int>>(team.device(), 40 * i + 9));
+            tensors.push_back(memory.back()->span().first(5));
+            tensors.push_back(memory.back()->span().subspan(9));
+        }
+        for (int turn = 0; turn < 2; ++turn) {
+            for (const auto& each : tensors) fill(each, team.rank());
+            ddl::allreduce_n(team, tensors);
+            for (const auto& each : tensors) expect_sum(team, each);
+        }
+        EXPECT(team.device().opens == 2 * (1 + 150));
+    });
+}
+
+BOOST_DATA_TEST_CASE(memory_is_opened_once, data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        device_values<int> values{team.device(), 1000};
+        device_values<int> sent{team.device(), 1000, way::by_file};
+        for (int turn = 0; turn < 5; ++turn)
+            for (auto* each : {&values, &sent}) {
+                fill(each->span(), team.rank());
+                ddl::allreduce(team, *each);
+                expect_sum(team, *each);
+            }
+        EXPECT(team.device().opens == 2 + 2 * 2);  // windows, and two buffers of each peer
+        EXPECT(team.device().exports == 1 + 1 + 2);
+        EXPECT(team.device().closes == 0);
+        team.forget();
+        EXPECT(team.device().closes == 4);
+        fill(values.span(), team.rank());
+        ddl::allreduce(team, values);
+        expect_sum(team, values);
+        EXPECT(team.device().opens == 6 + 2);
+    });
+}
+
+BOOST_DATA_TEST_CASE(memory_that_was_freed_is_noticed_at_the_same_address,
+                     data::make({way::by_handle, way::by_file}) * data::make({true, false}), how, numbered) {
+    run_grids(3, gpus::own, [&](grid& team) {
+        team.device().tells_numbers = numbered;
+        void* place = nullptr;
+        for (int turn = 0; turn < 4; ++turn) {
+            device_values<int> values{team.device(), 5000, how, 0, place};
+            EXPECT(place == nullptr || place == values.first());
+            place = values.first();
+            fill(values.span(), team.rank());
+            ddl::allreduce(team, values);
+            expect_sum(team, values);
+        }
+        EXPECT(team.device().opens - team.device().closes == 2 + 2);  // the windows and what was used last
+    });
+}
+
+BOOST_AUTO_TEST_CASE(few_of_many_allocations_stay_open) {
+    run_grids(2, gpus::own, [](grid& team) {
+        std::vector<std::unique_ptr<device_values<int>>> many;
+        for (int i = 0; i < 100; ++i) many.push_back(std::make_unique<device_values<int>>(team.device(), 10));
+        for (int turn = 0; turn < 2; ++turn)
+            for (auto& each : many) {
+                fill(each->span(), team.rank());
+                ddl::allreduce(team, *each);
+                expect_sum(team, *each);
+            }
+        constexpr int most = ddl::ipc_mappings<device_of_files>::most;
+        EXPECT(team.device().opens - team.device().closes == 1 + most);
+    });
+}
+
+BOOST_DATA_TEST_CASE(memory_that_cannot_be_shared_is_refused_and_the_others_are_told,
+                     data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        device_values<int> values{team.device(), 10};
+        fill(values.span(), team.rank());
+        std::vector<int> elsewhere(10);
+        if (team.rank() == 1)
+            expect_error(ddl::errc::invalid_argument, "out cannot be shared",
+                         [&] { ddl::allreduce(team, values, elsewhere); });
+        else expect_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
+        auto captured = team.on(device_of_files::captured);
+        if (team.rank() == 2)
+            expect_error(ddl::errc::invalid_argument, "under capture", [&] { ddl::allreduce(captured, values); });
+        else expect_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
+        EXPECT(team.device().launches == 0);
+        ddl::allreduce(team, values);  // the communicator is as good as before
+        expect_sum(team, values);
+    });
+}
+
+BOOST_DATA_TEST_CASE(nothing_is_launched_if_one_rank_cannot_open_a_buffer,
+                     data::make({gpus::own, gpus::shared}) * data::make({way::by_handle, way::by_file}), which, how) {
+    run_grids(3, which, [&](grid& team) {
+        device_values<int> values{team.device(), 10, how};
+        fill(values.span(), team.rank());
+        if (team.rank() == 1) team.device().opens_before_refusal = 1;
+        expect_error(ddl::errc::system, "nothing can be opened", [&] { ddl::allreduce(team, values); });
+        EXPECT(team.device().launches == 0);
+        expect_values("the input", values.span(), team.rank());
+        expect_error(ddl::errc::broken, "nothing can be opened", [&] { ddl::allreduce(team, values); });
+    });
+}
+
+BOOST_DATA_TEST_CASE(a_grid_that_does_not_start_keeps_nobody_waiting, data::make({gpus::own, gpus::shared}), which) {
+    run_grids(3, which, [](grid& team) {
+        device_values<int> values{team.device(), 100'000};
+        const double start = ddl::now();
+        if (team.rank() == 2) team.device().refuses_launch = true;
+        expect_error(ddl::errc::system, "nothing can be launched", [&] { ddl::allreduce(team, values); });
+        EXPECT(ddl::now() - start < 5);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
+    run_team(3, [](node_type& node) {
+        expect_error(ddl::errc::system, "there is no such device", [&] { grid{node, node.rank() == 1 ? -1 : 0}; });
+        grid team{node, node.rank()};  // the host's communicator is as good as before
+        device_values<int> values{team.device(), 10};
+        fill(values.span(), team.rank());
+        ddl::allreduce(team, values);
+        expect_sum(team, values);
+    });
+}
+
+BOOST_DATA_TEST_CASE(a_call_waits_for_what_its_stream_was_given, data::make({gpus::shared, gpus::pairs}), which) {
+    run_grids(4, which, [](grid& team) {
+        device_values<int> values{team.device(), 100};
+        auto later = team.on(7);
+        team.device().lag = [&] { fill(values.span(), team.rank()); };
+        team.device().lag_until = ddl::now() + 0.02 * (1 + team.rank());
+        ddl::allreduce(later, values);
+        expect_sum(team, values);  // where ranks share a GPU the call ends with its grid
+    });
+}
+
+BOOST_AUTO_TEST_CASE(calls_that_were_enqueued_follow_each_other) {
+    run_grids(3, gpus::own, [](grid& team) {
+        device_values<int> values{team.device(), 40'000};
+        device_values<int> others{team.device(), 100};
+        fill(values.span(), team.rank());
+        fill(others.span(), team.rank());
+        team.device().delay = 0.05;
+        auto later = team.on(7);
+        ddl::allreduce(later, values);
+        EXPECT(!team.device().is_idle());
+        ddl::allreduce(later, others);
+        later.wait();
+        expect_sum(team, values);
+        expect_sum(team, others);
+    });
+}
+
+BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
+                     data::make({gpus::own, gpus::shared}) * data::make({0, 1}), which, turns) {
+    children ranks(60);
+    const std::string job = fresh_job();
+    const marks under_way;
+    for (int rank = 0; rank < 3; ++rank)
+        ranks.start([&, rank] {
+            node_type node{job, rank, 3, ddl::timeout{40}};
+            grid team{node, gpu_of(which, rank)};
+            device_values<int> values{team.device(), 50'000};
+            fill(values.span(), rank);
+            ddl::allreduce(team, values);
+            if (rank == 1) {
+                under_way.leave();
+                if (turns == 0) sleep_for(60);
+            }
+            for (;;) ddl::allreduce(team, values);
+        });
+    BOOST_TEST(under_way.wait_for(1));
+    sleep_for(0.05);
+    const double start = ddl::now();
+    ranks.kill(1);
+    const auto results = ranks.finish();
+    BOOST_TEST(ddl::now() - start < 15);
+    for (const int survivor : {0, 2})
+        BOOST_TEST((results[static_cast<std::size_t>(survivor)].is(ddl::errc::peer_lost) &&
+                    results[static_cast<std::size_t>(survivor)].mentions("rank 1 has ended")),
+                   "rank " << survivor << " " << results[static_cast<std::size_t>(survivor)]);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_dies_after_its_launch_is_told_to_the_others) {
+    children ranks(60);
+    const std::string job = fresh_job();
+    for (int rank = 0; rank < 3; ++rank)
+        ranks.start([&, rank] {
+            node_type node{job, rank, 3, ddl::timeout{40}};
+            grid team{node, rank};
+            device_values<int> values{team.device(), 50'000};
+            if (rank == 1) team.device().delay = 50;  // launched, and never there
+            auto later = team.on(1);
+            ddl::allreduce(later, values);
+            if (rank == 1) ::raise(SIGKILL);
+            later.wait();
+        });
+    const double start = ddl::now();
+    const auto results = ranks.finish();
+    BOOST_TEST(ddl::now() - start < 15);
+    for (const int survivor : {0, 2})
+        BOOST_TEST((results[static_cast<std::size_t>(survivor)].is(ddl::errc::peer_lost) &&
+                    results[static_cast<std::size_t>(survivor)].mentions("rank 1 has ended")),
+                   "rank " << survivor << " " << results[static_cast<std::size_t>(survivor)]);
+}
