@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <stdexcept>
 #include <string>
 #include <tuple>
 
@@ -26,6 +27,20 @@ struct housed : ddl::recording {
 template <>
 inline constexpr ddl::segmenting ddl::host_segments_of<housed>{
     .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100};
+
+// Notes in which order a rank that fails tells its peers and gives up on messages.
+struct leaving : ddl::recording {
+    explicit leaving(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    void fail(ddl::errc code, const char* words) noexcept {
+        steps += 'f';
+        ddl::recording::fail(code, words);
+    }
+    void cancel(ticket& given_up) noexcept {
+        steps += 'c';
+        ddl::recording::cancel(given_up);
+    }
+    std::string steps;
+};
 
 namespace {
 
@@ -187,6 +202,23 @@ BOOST_AUTO_TEST_CASE(a_payload_that_a_contract_has_no_room_for_follows_it) {
         };
         require(messages_of(21) == 2, "84 bytes and 16 of the contract are a segment");
         require(messages_of(22) == 4, "the contract, then a message of its own");
+    });
+}
+
+struct no_sum {
+    static constexpr bool commutative = true;
+    float operator()(float, float) const { throw std::domain_error("no such sum"); }
+};
+
+BOOST_AUTO_TEST_CASE(a_rank_that_fails_tells_its_peers_before_it_gives_up_on_messages) {
+    ddl::recording::run(2, [](ddl::recording& team) {
+        leaving ranks{team.split(0, team.rank())};
+        std::vector<float> data(20 * segment);
+        bool threw = false;
+        try {
+            ddl::allreduce<ddl::recursive_doubling>(ranks, data, no_sum{});
+        } catch (const std::exception&) { threw = true; }
+        require(threw && ranks.steps.substr(0, 2) == "fc", "first it tells, then it cancels");
     });
 }
 

@@ -63,14 +63,17 @@ enum class testimony { below, above, all };
 
 /// Exchanges messages by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
 ///
-/// `fill(out)` writes the next message and returns its bytes, at most `room`; `take(in, of)` is handed each arrival.
+/// `fill(out)` writes the next message and returns its bytes: a head of `head`, and a body of at most `body`, which begins at
+/// a cache line. `take(in, of)` is handed each arrival.
 template <message_transport Transport, class Fill, class Take>
-void exchange_contracts(Transport& wire, call_site where, std::size_t room, Fill fill, Take take) {
+void exchange_contracts(Transport& wire, call_site where, std::size_t head, std::size_t body, Fill fill, Take take) {
     const int tag = static_cast<int>(message_tag::contract);
     const int rank = wire.rank();
     const auto program = allreduce_program<recursive_doubling>(wire.size());
-    std::byte* const outgoing = wire.scratch(2 * room);
-    std::byte* const incoming = outgoing + room;
+    const std::size_t before = whole_lines(head);
+    const std::size_t each = before + whole_lines(body);
+    std::byte* const outgoing = wire.scratch(2 * each) + before - head;
+    std::byte* const incoming = outgoing + each;
     for (int round = 0; round < program.rounds(); ++round) {
         where.round = round;
         std::optional<pending_message<Transport>> sent;
@@ -85,7 +88,7 @@ void exchange_contracts(Transport& wire, call_site where, std::size_t room, Fill
                     sent.emplace(wire, t.peer, wire.send(t.peer, outgoing, bytes, tag));
                 } else {
                     // a peer that disagrees may bring more or less than we do
-                    received.emplace(wire, t.peer, wire.receive(t.peer, incoming, room, tag));
+                    received.emplace(wire, t.peer, wire.receive(t.peer, incoming, head + body, tag));
                     if (t.what == action::receive_reduce) of = t.peer < rank ? testimony::below : testimony::above;
                 }
             }
@@ -99,7 +102,7 @@ void exchange_contracts(Transport& wire, call_site where, std::size_t room, Fill
 template <message_transport Transport>
 agreement join_agreements(Transport& wire, agreement known, const call_site& where) {
     exchange_contracts(
-        wire, where, whole_lines(sizeof known),
+        wire, where, sizeof known, 0,
         [&](std::byte* out) {
             std::memcpy(out, &known, sizeof known);
             return sizeof known;
@@ -124,7 +127,7 @@ void compare_calls(Transport& wire, const call& ours, const call_site& where, st
                    bool carries, Join join) {
     contract_head known{fingerprint(ours), 0, carries ? 1U : 0U};
     exchange_contracts(
-        wire, where, whole_lines(sizeof known + contract_bytes),
+        wire, where, sizeof known, contract_bytes,
         [&](std::byte* out) {
             const std::size_t carried = known.carries != 0 && known.differ == 0 ? bytes : 0;
             std::memcpy(out, &known, sizeof known);

@@ -54,7 +54,7 @@ public:
     int size() const noexcept { return size_; }
     /// Whether messages between its ranks never leave this host.
     bool on_one_host() const noexcept { return one_host_; }
-    /// Whether all of them have a core of their own there.
+    /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
     bool uncrowded() const noexcept { return uncrowded_; }
 
     /// The duplicate. Its tags up to `last_tag` are taken; its errors return.
@@ -146,7 +146,9 @@ public:
                         "a rank has called with invalid arguments; see its own error");
         MPI_Comm group = MPI_COMM_NULL;
         check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
-        return {owned{group}, limit_};
+        mpi part{owned{group}, limit_};
+        part.uncrowded_ = part.uncrowded_ && uncrowded_;
+        return part;
     }
 
     static constexpr int fault_tag = 16;  // those below are the callers'
