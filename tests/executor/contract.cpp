@@ -19,7 +19,7 @@ ddl::call call_of(std::size_t count) {
     return ddl::describe<ddl::sum, float, ddl::ring>(ddl::collective::allreduce, count, 0);
 }
 
-ddl::agreement alone(int rank, std::size_t count) { return {call_of(count), call_of(count), rank, -1, 0, 0}; }
+ddl::agreement alone(int rank, std::size_t count) { return {call_of(count), call_of(count), rank, -1}; }
 
 /// What ranks that bring these counts find out, joined as `split` says: those before it, those behind it, both.
 ddl::agreement joined(const std::vector<std::size_t>& counts, std::size_t split) {

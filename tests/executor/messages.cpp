@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <stdexcept>
 #include <string>
 #include <tuple>
 
@@ -18,11 +19,34 @@ struct coarse : ddl::recording {
 template <>
 inline constexpr ddl::segmenting ddl::segments_of<coarse>{.bytes = std::size_t{1} << 20, .depth = 4};
 
+// Ranks that know themselves to be on one host.
+struct housed : ddl::recording {
+    explicit housed(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    static constexpr bool on_one_host() noexcept { return true; }
+};
+template <>
+inline constexpr ddl::segmenting ddl::host_segments_of<housed>{
+    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100};
+
+// Notes in which order a rank that fails tells its peers and gives up on messages.
+struct leaving : ddl::recording {
+    explicit leaving(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    void fail(ddl::errc code, const char* words) noexcept {
+        steps += 'f';
+        ddl::recording::fail(code, words);
+    }
+    void cancel(ticket& given_up) noexcept {
+        steps += 'c';
+        ddl::recording::cancel(given_up);
+    }
+    std::string steps;
+};
+
 namespace {
 
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
 constexpr ddl::segmenting cut = ddl::segments_of<ddl::recording>;
-constexpr std::size_t segment = cut.length(sizeof(int)) / sizeof(int);
+constexpr std::size_t segment = cut.length(1, sizeof(int)) / sizeof(int);
 
 template <class Schedule, class Ranks>
 void sums(Ranks& ranks, std::size_t count) {
@@ -37,7 +61,7 @@ void sums(Ranks& ranks, std::size_t count) {
 struct vast {
     int values[20'000];
 };
-static_assert(sizeof(vast) > cut.length(1));
+static_assert(sizeof(vast) > cut.length(sizeof(vast), 1));
 struct add_vast {
     static constexpr bool commutative = true;
     vast operator()(const vast& a, const vast& b) const {
@@ -92,9 +116,12 @@ BOOST_AUTO_TEST_CASE(many_lanes_share_the_messages_that_may_be_under_way) {
     places::messages<3>::run(18, [](auto& ranks) { sums<ddl::direct>(ranks, 18 * 4 * segment + 11); });
 }
 
-static_assert(cut.length(4) == cut.bytes);
-static_assert(cut.length(24) % 24 == 0, "whole elements");
-static_assert(cut.length(1 << 20) == 1 << 20, "at least one");
+static_assert(cut.length(1, 4) == cut.bytes);
+static_assert(cut.length(1, 24) % 24 == 0, "whole elements");
+static_assert(cut.length(1, 1 << 20) == 1 << 20, "at least one");
+constexpr ddl::segmenting near = ddl::host_segments_of<housed>;
+static_assert(near.length(1000, 1) == 100 && near.length(1001, 1) == 2000 && near.length(1000, 64) == 64);
+static_assert(near.fingerprint() != cut.fingerprint());
 
 BOOST_AUTO_TEST_CASE(an_element_longer_than_a_segment_is_a_segment) {
     places::messages<1>::run(2, [](auto& ranks) {
@@ -138,6 +165,74 @@ BOOST_AUTO_TEST_CASE(ranks_that_cut_messages_otherwise_do_not_run_together) {
         ddl::allreduce(own, values);
         require(values[99'999] == 2.0F, "the communicator is as good as before");
     });
+}
+
+BOOST_AUTO_TEST_CASE(on_one_host_messages_are_cut_otherwise_and_short_ones_shorter) {
+    ddl::recording::run(3, [](ddl::recording& team) {
+        housed ranks{team.split(0, team.rank())};
+        for (const std::size_t count : {0, 1, 20, 21, 22, 25, 26, 250, 251, 501, 750, 753, 4001, 20'000}) {
+            sums<ddl::recursive_doubling>(ranks, count);
+            sums<ddl::ring>(ranks, count);
+            sums<own::gossip>(ranks, count);
+        }
+        const auto messages_of = [&](std::size_t count) {
+            std::vector<int> data(count);
+            ranks.clear_log();
+            ddl::allreduce<ddl::ring, ddl::unchecked>(ranks, data);
+            std::vector<std::size_t> lengths;
+            for (const auto& one : ranks.log())
+                if (one.kind == ddl::recording::direction::send) lengths.push_back(one.bytes);
+            return lengths;
+        };
+        const std::vector<std::size_t> cut_short(10, 100);
+        const auto ten = messages_of(3 * 250);
+        require(ten.size() == 40 && std::equal(cut_short.begin(), cut_short.end(), ten.begin()),
+                "ten segments a message");
+        require(messages_of(3 * 251) == std::vector<std::size_t>(4, 1004), "one segment a message");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_payload_that_a_contract_has_no_room_for_follows_it) {
+    ddl::recording::run(2, [](ddl::recording& team) {
+        housed ranks{team.split(0, team.rank())};
+        const auto messages_of = [&](std::size_t count) {
+            ranks.clear_log();
+            sums<ddl::recursive_doubling>(ranks, count);
+            return ranks.log().size();
+        };
+        require(messages_of(21) == 2, "84 bytes and 16 of the contract are a segment");
+        require(messages_of(22) == 4, "the contract, then a message of its own");
+    });
+}
+
+struct no_sum {
+    static constexpr bool commutative = true;
+    float operator()(float, float) const { throw std::domain_error("no such sum"); }
+};
+
+BOOST_AUTO_TEST_CASE(a_rank_that_fails_tells_its_peers_before_it_gives_up_on_messages) {
+    ddl::recording::run(2, [](ddl::recording& team) {
+        leaving ranks{team.split(0, team.rank())};
+        std::vector<float> data(20 * segment);
+        bool threw = false;
+        try {
+            ddl::allreduce<ddl::recursive_doubling>(ranks, data, no_sum{});
+        } catch (const std::exception&) { threw = true; }
+        require(threw && ranks.steps.substr(0, 2) == "fc", "first it tells, then it cancels");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_timeout_names_the_rank_that_is_waited_for) {
+    // in this schedule what has come from others waits for sends, and those for the rank that is not there
+    ddl::recording::run(
+        3,
+        [](auto& ranks) {
+            if (ranks.rank() == 2) return;
+            std::vector<int> data(5000);
+            const ddl::error failure = error_of([&] { ddl::allreduce<own::gossip, ddl::unchecked>(ranks, data); });
+            require(std::string{failure.what()}.find("rank 2 did not answer") != std::string::npos, failure.what());
+        },
+        {.eager_limit = 0, .limit = ddl::timeout{under_thread_sanitizer ? 2.0 : 0.3}});
 }
 
 BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {

@@ -145,11 +145,14 @@ public:
     explicit half_done(Transport& ranks) noexcept : ranks_{ranks} {}
     half_done(const half_done&) = delete;
     half_done& operator=(const half_done&) = delete;
-    ~half_done() {
+    ~half_done() { tell(); }
+    /// Says so at once, where what follows takes its time.
+    void tell() noexcept {
         if (where_.operation == nullptr) return;
         text words;
         words.append("%s, rank %d: an exception ended the call half done", where_.operation, ranks_.rank());
         ranks_.fail(errc::broken, words.c_str());
+        end();
     }
     /// From here on others depend on this rank.
     void begin(const call_site& where) noexcept { where_ = where; }

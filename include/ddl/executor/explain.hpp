@@ -80,21 +80,35 @@ void explain_way(text& line, Transport& ranks, collective what, const void* in, 
     });
 }
 
+/// The most chunks that `rank` sends or receives at once.
+template <program Program>
+std::size_t longest_transfer(const Program& program, int rank) noexcept {
+    int most = 0;
+    for (int round = 0; round < program.rounds(); ++round)
+        for (int i = 0, width = program.width(rank, round); i < width; ++i) {
+            const int chunks = program.at(rank, round, i).count;
+            most = chunks > most ? chunks : most;
+        }
+    return static_cast<std::size_t>(most);
+}
+
 template <class Schedule, class Op, class Element, message_transport Transport>
 void explain_way(text& line, Transport& ranks, collective what, const void*, std::size_t count) {
-    const std::size_t bytes = count * sizeof(Element);
-    with_schedule<Schedule>(bytes, [&]<class Chosen>() {
+    using accumulator = accumulator_t<Op, Element>;
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (is_selected<Schedule>) line.append(", selected for this size");
         if constexpr (schedule<Chosen>) {
             if (what != collective::allreduce) return;
             const auto program = allreduce_program<Chosen>(ranks.size());
-            if (std::same_as<Chosen, recursive_doubling> &&
-                count * sizeof(accumulator_t<Op, Element>) <= contract_bytes)
+            if (std::same_as<Chosen, recursive_doubling> && count * sizeof(accumulator) <= contract_room(ranks))
                 line.append(", in the messages that compare the calls");
-            else
+            else {
+                const std::size_t longest =
+                    longest_transfer(program, ranks.rank()) * count / static_cast<std::size_t>(program.chunks());
                 line.append(", %d chunks in %d rounds, in segments of %zu bytes", program.chunks(), program.rounds(),
-                            segments_of<Transport>.length(1));
+                            cut_of(ranks).length(longest * sizeof(accumulator), sizeof(accumulator)));
+            }
         }
     });
 }

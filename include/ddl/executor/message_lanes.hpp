@@ -5,17 +5,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 namespace ddl {
 
-/// How messages are cut, and how many pieces are under way at a time.
+/// How messages are cut, and how many pieces are under way at a time. Sizes in bytes.
 struct segmenting {
-    std::size_t bytes;  // of a segment
-    int depth;          // segments under way to a peer, and from it, at most
+    std::size_t bytes;              // of a segment
+    int depth;                      // segments under way to a peer, and from it, at most
+    std::size_t short_message = 0;  // a message that is no longer
+    std::size_t short_bytes = 0;    //     is cut into segments of so many
 
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
-        return static_cast<std::uint32_t>(bytes);
+        std::uint64_t word = 0;
+        for (const std::size_t each : {bytes, short_message, short_bytes})
+            word = (word + each) * 0x9e37'79b9'7f4a'7c15U;
+        return static_cast<std::uint32_t>(word >> 32);
     }
 
     /// Messages under way in a round of so many lanes at most; also slots, of so many lanes with operands.
@@ -24,8 +30,11 @@ struct segmenting {
         if (lanes >= enough) return lanes;
         return lanes * depth < enough ? lanes * depth : enough;
     }
-    /// Bytes of a segment, in whole elements of `unit` bytes.
-    constexpr std::size_t length(std::size_t unit) const noexcept { return bytes > unit ? bytes / unit * unit : unit; }
+    /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes.
+    constexpr std::size_t length(std::size_t message, std::size_t unit) const noexcept {
+        const std::size_t most = message <= short_message ? short_bytes : bytes;
+        return most > unit ? most / unit * unit : unit;
+    }
 };
 
 /// Just below 64 KiB: many networks send so much at once, and from there on first ask the receiver, who answers between
@@ -34,6 +43,20 @@ struct segmenting {
 /// `template <> inline constexpr ddl::segmenting ddl::segments_of<ddl::mpi>{.bytes = 1 << 20, .depth = 4};`
 template <class Transport>
 inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
+
+/// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
+/// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
+template <class Transport>
+inline constexpr segmenting host_segments_of{
+    .bytes = std::size_t{512} << 10, .depth = 8, .short_message = std::size_t{32} << 10, .short_bytes = 4032};
+
+/// How `wire` cuts messages.
+template <class Transport>
+constexpr const segmenting& cut_of(const Transport& wire) noexcept {
+    if constexpr (requires { wire.on_one_host(); })
+        if (wire.on_one_host()) return host_segments_of<Transport>;
+    return segments_of<Transport>;
+}
 
 /// Bytes in whole cache lines.
 constexpr std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
@@ -44,7 +67,8 @@ struct leg {
     std::size_t bytes;
     std::byte* arrival;  // where an operand is received, if each has a room of its own
     action what;
-    int next;  // of the same lane, -1 behind the last
+    int next;             // of the same lane, -1 behind the last
+    std::size_t segment;  // bytes
 };
 
 /// A segment of a lane.
@@ -88,7 +112,7 @@ arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of
         if (t.what != action::receive_reduce) continue;
         ++operands;
         const std::size_t bytes = bytes_of(t);
-        const std::size_t segment = bytes < cut.length(unit) ? bytes : cut.length(unit);
+        const std::size_t segment = bytes < cut.length(bytes, unit) ? bytes : cut.length(bytes, unit);
         all += whole_lines(bytes);
         result.slot = whole_lines(segment) > result.slot ? whole_lines(segment) : result.slot;
         for (int j = 0; j < width; ++j) {

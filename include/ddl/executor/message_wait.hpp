@@ -31,8 +31,12 @@ public:
     }
 
 private:
-    /// Each turn is a look at the network, and long enough.
-    patience afresh() const noexcept { return patience{wire_.limit(), patience::crowded, patience::short_stay}; }
+    /// Each turn is a look at the network, and long enough, unless all ranks are near and nobody else wants this core.
+    patience afresh() const noexcept {
+        if constexpr (requires { wire_.uncrowded(); })
+            if (wire_.uncrowded()) return patience{wire_.limit()};
+        return patience{wire_.limit(), patience::crowded, patience::short_stay};
+    }
 
     Transport& wire_;
     const call_site& where_;

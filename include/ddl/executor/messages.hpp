@@ -18,22 +18,24 @@ namespace ddl {
 template <message_transport Transport>
 class message_run {
     using ticket = typename Transport::ticket;
-    static constexpr segmenting cut = segments_of<Transport>;
 
 public:
     /// What a run needs of scratch.
     struct room {
         std::size_t arrivals = 0;  // bytes
         int width = 0;             // transfers in a round at most
+        int messages = 0;          // under way at most
         std::size_t bytes() const noexcept {
-            return arrivals + static_cast<std::size_t>(cut.messages(width)) * sizeof(ticket) +
+            return arrivals + static_cast<std::size_t>(messages) * sizeof(ticket) +
                    static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane));
         }
     };
 
-    /// What a run needs on `rank`; `bytes_of_operand(t)` is how long a transfer that is combined is.
+    /// What a run needs; `bytes_of_operand(t)` is how long a transfer that is combined is.
     template <program Program, class Bytes>
-    static room needed(const Program& program, int rank, Bytes bytes_of_operand, std::size_t unit) {
+    static room needed(const Transport& wire, const Program& program, Bytes bytes_of_operand, std::size_t unit) {
+        const segmenting& cut = cut_of(wire);
+        const int rank = wire.rank();
         room most;
         for (int round = 0; round < program.rounds(); ++round) {
             const int width = program.width(rank, round);
@@ -41,14 +43,15 @@ public:
             most.arrivals = bytes > most.arrivals ? bytes : most.arrivals;
             most.width = width > most.width ? width : most.width;
         }
+        most.messages = cut.messages(most.width);
         return most;
     }
 
     /// `scratch` has room for what is `needed`.
     message_run(Transport& wire, const call_site& where, const room& has, std::byte* scratch)
-        : wire_{wire}, where_{where}, arrivals_{scratch}, tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)},
-          ticket_count_{cut.messages(has.width)}, legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)},
-          lanes_{reinterpret_cast<lane*>(legs_ + has.width)} {
+        : wire_{wire}, cut_{cut_of(wire)}, where_{where}, arrivals_{scratch},
+          tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)}, ticket_count_{has.messages},
+          legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)} {
         static_assert(alignof(leg) <= alignof(std::max_align_t) && sizeof(ticket) % alignof(leg) == 0);
         std::uninitialized_value_construct_n(tickets_, ticket_count_);
     }
@@ -66,7 +69,6 @@ public:
     /// called in each round while its first messages are under way.
     template <program Program, class Place, class Combine, class Meanwhile>
     void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile) {
-        segment_ = cut.length(unit);
         for (int round = 0; round < program.rounds(); ++round) {
             where_.round = round;
             lay_out(program, round, place, unit);
@@ -75,10 +77,10 @@ public:
             message_wait<Transport> waiting{wire_, where_};
             for (;;) {
                 bool any = false;
-                const lane* open = nullptr;
+                const lane* open = nullptr;  // one that waits for its peer, if there is one
                 for (int i = 0; i < lane_count_; ++i) {
                     any = advance(lanes_[i], combine) || any;
-                    if (open == nullptr && !lanes_[i].finished()) open = &lanes_[i];
+                    if (!lanes_[i].finished() && (open == nullptr || open->moved.leg < 0)) open = &lanes_[i];
                 }
                 if (open == nullptr) break;
                 if (any) waiting.restart();
@@ -95,7 +97,7 @@ private:
     void lay_out(const Program& program, int round, Place place, std::size_t unit) {
         const int rank = wire_.rank();
         operands_ = arrivals_of(
-            program, rank, round, [&](const transfer& t) { return place(t).bytes; }, unit, cut);
+            program, rank, round, [&](const transfer& t) { return place(t).bytes; }, unit, cut_);
         lane_count_ = 0;
         int legs = 0;
         std::byte* free = arrivals_;
@@ -105,11 +107,11 @@ private:
                 if ((t.what == action::send) != sends) continue;
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
-                legs_[legs] = {data, bytes, free, t.what, -1};
+                legs_[legs] = {data, bytes, free, t.what, -1, cut_.length(bytes, unit)};
                 if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
                 append(legs++, t.peer, sends);
             }
-        depth_ = lane_count_ > 0 ? cut.messages(lane_count_) / lane_count_ : 1;
+        depth_ = lane_count_ > 0 ? cut_.messages(lane_count_) / lane_count_ : 1;
         for (int i = 0; i < lane_count_; ++i) {
             lanes_[i].slots = free;
             if (lanes_[i].combines && !operands_.own_room) free += static_cast<std::size_t>(depth_) * operands_.slot;
@@ -136,11 +138,11 @@ private:
         return tickets_[(&of - lanes_) * depth_ + count % depth_];
     }
     std::size_t length(const lane_position& here) const noexcept {
-        const std::size_t left = legs_[here.leg].bytes - here.at;
-        return left < segment_ ? left : segment_;
+        const leg& whole = legs_[here.leg];
+        return whole.bytes - here.at < whole.segment ? whole.bytes - here.at : whole.segment;
     }
     void step(lane_position& here) const noexcept {
-        here.at += segment_;
+        here.at += legs_[here.leg].segment;
         ++here.count;
         if (here.at >= legs_[here.leg].bytes) here = {legs_[here.leg].next, 0, here.count};
     }
@@ -195,6 +197,7 @@ private:
     }
 
     Transport& wire_;
+    const segmenting& cut_;
     call_site where_;
     std::byte* arrivals_;
     ticket* tickets_;
@@ -203,7 +206,6 @@ private:
     lane* lanes_;
     int lane_count_ = 0;
     int depth_ = 1;
-    std::size_t segment_ = 0;
     arrivals operands_;
 };
 

@@ -63,8 +63,7 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
     const auto across = Schedule::across(groups);
     const int group = groups.group_of(wire.rank());
     const inside_groups<inner> down{groups, across.cut};
-    const partition pieces{count,
-                           pieces_of(count * sizeof(Accumulator), wire.size(), segments_of<wire_transport>.bytes)};
+    const partition pieces{count, pieces_of(count * sizeof(Accumulator), wire.size(), cut_of(wire).bytes)};
     const auto inside = [&]<bool Gathers>(int piece) {
         const node_shares shares{{pieces.length(piece), across.chunks()}, across.cut, node.size()};
         inside_node<inner, Gathers>(node, down, groups.first(group), shares, data + pieces.first(piece), op);

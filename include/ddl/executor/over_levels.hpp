@@ -162,7 +162,7 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
 template <message_transport Transport>
 agreement agree(Transport& ranks, const agreement& ours, const call_site& where) {
     ranks.begin(where);
-    return join_agreements(ranks, ours, where, nullptr, 0, [](kernel::side, const std::byte*) {});
+    return join_agreements(ranks, ours, where);
 }
 template <stacked_transport Transport>
 agreement agree(Transport& ranks, const agreement& ours, const call_site& where) {
@@ -175,12 +175,15 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
 }
 template <class Checking, class Transport>
 void compare_levels(Transport& ranks, call what) {
-    if constexpr (requires { ranks.wire(); })
-        what.limits = segments_of<std::remove_cvref_t<decltype(ranks.wire())>>.fingerprint();
-    ranks.begin({to_string(what.what), 0});
-    if constexpr (Checking::compares) {
-        const agreement verdict = agree(ranks, {what, what, ranks.rank(), -1, 0, 0}, {to_string(what.what), 0});
-        verdict.throw_if_differs(what, ranks.rank());
+    if constexpr (requires { ranks.wire(); }) what.limits = cut_of(ranks.wire()).fingerprint();
+    const call_site where{to_string(what.what), 0};
+    ranks.begin(where);
+    if constexpr (!Checking::compares) return;
+    else if constexpr (clustered_transport<Transport>) {
+        ranks.wire().begin(where);
+        compare_calls(ranks.wire(), what, where);  // as calls that know no levels do there
+    } else {
+        agree(ranks, {what, what, ranks.rank(), -1}, where).throw_if_differs(what, ranks.rank());
     }
 }
 

@@ -44,22 +44,20 @@ class message_call {
 public:
     message_call(Transport& wire, const call& what)
         : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
-        what_.limits = segments_of<Transport>.fingerprint();
+        what_.limits = cut_of(wire).fingerprint();
         wire_.begin(where_);
     }
 
     /// Compares the call over all ranks.
     void compare() {
-        if (Checking::compares && wire_.size() > 1)
-            compare_and_carry(nullptr, 0, false, [](kernel::side, const std::byte*) {});
+        if (Checking::compares && wire_.size() > 1) compare_calls(wire_, what_, where_);
         half_done_.begin(where_);
     }
 
     /// Compares the call, and folds (or spreads) a short payload on the way.
     template <class Join>
     void compare_and_carry(std::byte* payload, std::size_t bytes, bool carries, Join join) {
-        join_agreements(wire_, {what_, what_, wire_.rank(), -1, carries ? 1 : 0, 0}, where_, payload, bytes, join)
-            .throw_if_differs(what_, wire_.rank());
+        compare_calls(wire_, what_, where_, payload, bytes, carries, join);
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
@@ -70,7 +68,7 @@ public:
             if constexpr (requires { place.length(t); }) return place.length(t) * sizeof(Accumulator);
             else return std::size_t{0};  // nothing is combined
         };
-        room_ = message_run<Transport>::needed(program, wire_.rank(), measure, sizeof(Accumulator));
+        room_ = message_run<Transport>::needed(wire_, program, measure, sizeof(Accumulator));
         std::byte* const all = wire_.scratch(work + room_.bytes());
         scratch_ = all + work;
         return reinterpret_cast<Accumulator*>(all);
@@ -79,8 +77,14 @@ public:
     /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie.
     template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile)>
     void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {}) {
-        message_run<Transport>{wire_, where_, room_, scratch_}.run(
-            program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile);
+        message_run<Transport> moving{wire_, where_, room_, scratch_};
+        try {
+            moving.run(
+                program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile);
+        } catch (...) {
+            half_done_.tell();  // before `moving` gives up on its messages, which may last
+            throw;
+        }
     }
 
     void end() noexcept { half_done_.end(); }
@@ -153,9 +157,9 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
 }
 
 /// Whether a call is short enough to travel with its contract, and its schedule is the contract's.
-template <class Chosen, class Checking>
-constexpr bool fits_contract(std::size_t bytes) noexcept {
-    return std::same_as<Chosen, recursive_doubling> && Checking::compares && bytes <= contract_bytes;
+template <class Chosen, class Checking, message_transport Transport>
+bool fits_contract(const Transport& wire, std::size_t bytes) noexcept {
+    return std::same_as<Chosen, recursive_doubling> && Checking::compares && bytes <= contract_room(wire);
 }
 
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
@@ -164,7 +168,7 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
     using accumulator = accumulator_t<Op, Element>;
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        if (fits_contract<Chosen, Checking>(count * sizeof(accumulator))) {
+        if (fits_contract<Chosen, Checking>(wire, count * sizeof(accumulator))) {
             alignas(64) std::byte payload[contract_bytes];
             auto* const work = reinterpret_cast<accumulator*>(payload);
             kernel::convert(in, work, count);
@@ -243,7 +247,7 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
                                            describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
     const std::size_t bytes = count * sizeof(Element);
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
-        if (std::same_as<Chosen, tree> && Checking::compares && bytes <= contract_bytes) {
+        if (std::same_as<Chosen, tree> && Checking::compares && bytes <= contract_room(wire)) {
             // the contract's own messages spread it as fast, and nobody waits twice; nothing is written before all agree
             alignas(64) std::byte payload[contract_bytes];
             const bool gives = wire.rank() == root;

@@ -38,9 +38,10 @@ public:
     mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks)}, limit} {}
 
     mpi(mpi&& from) noexcept
-        : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_}, limit_{from.limit_},
-          operation_{from.operation_}, broken_{from.broken_}, told_{from.told_}, fault_{from.fault_},
-          scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+        : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_},
+          one_host_{from.one_host_}, uncrowded_{from.uncrowded_}, limit_{from.limit_}, operation_{from.operation_},
+          broken_{from.broken_}, told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)},
+          queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -51,6 +52,10 @@ public:
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
+    /// Whether messages between its ranks never leave this host.
+    bool on_one_host() const noexcept { return one_host_; }
+    /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
+    bool uncrowded() const noexcept { return uncrowded_; }
 
     /// The duplicate. Its tags up to `last_tag` are taken; its errors return.
     MPI_Comm communicator() const noexcept { return ranks_; }
@@ -141,7 +146,9 @@ public:
                         "a rank has called with invalid arguments; see its own error");
         MPI_Comm group = MPI_COMM_NULL;
         check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
-        return {owned{group}, limit_};
+        mpi part{owned{group}, limit_};
+        part.uncrowded_ = part.uncrowded_ && uncrowded_;
+        return part;
     }
 
     static constexpr int fault_tag = 16;  // those below are the callers'
@@ -157,6 +164,14 @@ private:
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
+        MPI_Comm neighbours = MPI_COMM_NULL;
+        check(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &neighbours),
+              "MPI_Comm_split_type");
+        int members = 0;
+        check(MPI_Comm_size(neighbours, &members), "MPI_Comm_size");
+        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        one_host_ = members == size_;
+        uncrowded_ = one_host_ && cores_for(size_) >= size_;
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
     }
 
@@ -244,6 +259,8 @@ private:
     MPI_Comm ranks_;
     int rank_ = -1;
     int size_ = 0;
+    bool one_host_ = false;
+    bool uncrowded_ = false;
     timeout limit_;
     const char* operation_ = name;
     bool broken_ = false;  // whether there is a fault
