@@ -20,8 +20,8 @@ def mapped_arrays() -> typing.Iterator[None]:
     """In this block NumPy makes its arrays of 4 KiB and more in memory that peers can map: collectives copy nothing there.
 
     It is for arrays that live on, such as parameters and gradients: to make one takes longer. They stay what they are behind
-    the block, and behind `finalize`. A thread that is started in the block is not in it. A process made by fork shares their
-    memory with its parent, as it does that of `zeros`.
+    the block, and behind `finalize`. A thread that is started in the block is not in it, unless it inherits the
+    context. A process made by fork shares them with its parent, as it does those of `zeros`, and makes its own as ever.
     """
     set_handler = _set_handler()
     before = set_handler(_capsule_of(world()._handle))
