@@ -54,6 +54,7 @@ _FUNCTIONS = {
     "test_request": (c_int, c_void_p, POINTER(c_int)),
     "get_descriptor": (c_int, c_void_p, POINTER(c_int)),
     "free_request": (c_int, c_void_p),
+    "python_calls": (c_void_p,),
     "run_plan": (c_int, c_void_p),
     "explain_plan": (c_int, c_void_p, c_char_p, c_size_t),
     "free_plan": (c_int, c_void_p),
@@ -94,7 +95,7 @@ class Functions:
             if arguments:  # a barrier has no plan
                 self._declare(library, "plan_" + name, c_int, [c_void_p, *arguments, _HANDLE])
         self.python_method = ctypes.PYFUNCTYPE(c_void_p, c_char_p)(("ddl_python_method", library))
-        self.numpy_handler = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(("ddl_numpy_handler", library))
+        self.numpy_handler = ctypes.PYFUNCTYPE(c_void_p, c_void_p)(("ddl_numpy_handler", library))
 
     def _declare(self, library, name, result, arguments):
         function = getattr(library, "ddl_" + name)

@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import sys
 import typing
 
 import numpy
@@ -32,17 +33,20 @@ def mapped_arrays() -> typing.Iterator[None]:
 
 
 def _set_handler():
+    if not hasattr(ctypes, "pythonapi"):
+        raise Unsupported(f"mapped_arrays: this is {sys.implementation.name}, and not CPython; use pyddl.zeros")
     if numpy.lib.NumpyVersion(numpy.__version__) < "1.22.0":
         raise Unsupported(f"mapped_arrays: NumPy {numpy.__version__} cannot be told where to make arrays; use pyddl.zeros")
     core = numpy.core if numpy.__version__.startswith("1.") else numpy._core
-    table = ctypes.cast(_pointer_of(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    table = ctypes.cast(pointer_of(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
 
 
 def _capsule_of(handle):
     if handle not in _capsules:
-        _capsules[handle] = functions.numpy_handler(handle)
+        made = functions.numpy_handler(handle)
+        if not made:
+            raise MemoryError("mapped_arrays: no memory is left")
+        _capsules[handle] = ctypes.cast(made, ctypes.py_object).value
     return _capsules[handle]
-
-
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))

@@ -27,8 +27,7 @@ def shorten(kind, *names):
     """
     if sys.implementation.name != "cpython":
         return
-    make = ctypes.pythonapi.PyDescr_NewMethod
-    make.argtypes, make.restype = [py_object, POINTER(_Definition)], py_object
+    make = ctypes.PYFUNCTYPE(py_object, py_object, POINTER(_Definition))(("PyDescr_NewMethod", ctypes.pythonapi))
     for name in names:
         function = functions.python_method(name.encode())
         if function:
