@@ -170,7 +170,7 @@ for x in (data, memory):
 assert pyddl.barrier() == pyddl.broadcast(data) == pyddl.reduce(data) == pyddl.plan_allreduce(data)() == 0
 if not hasattr(ctypes, "pythonapi"):
     from programs import refused
-    with refused(pyddl.Unsupported, "mapped_arrays: this is another, and not CPython"):
+    with refused(pyddl.Unsupported, "PyCapsule_GetPointer: another has no such function"):
         with pyddl.mapped_arrays():
             pass
 """, preamble="")

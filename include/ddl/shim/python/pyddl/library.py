@@ -6,8 +6,10 @@ without CUDA, and finds them by itself where they are wanted.
 """
 
 import ctypes
+import functools
 import glob
 import os
+import sys
 from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_void_p
 
 from . import errors
@@ -81,6 +83,14 @@ def load(name):
             tried.append(f"  {why}")
     raise ImportError(f"{name} cannot be loaded; build ddl with DDL_BUILD_SHIMS, and name its folder in DDL_LIBRARY_PATH. "
                       "What was tried:\n" + "\n".join(tried))
+
+
+@functools.lru_cache(maxsize=None)
+def python_function(name, result, *arguments):
+    """A function of Python's own C interface. Throws `Unsupported` in an interpreter that does not show it to ctypes."""
+    if not hasattr(ctypes, "pythonapi"):
+        raise errors.Unsupported(f"{name}: {sys.implementation.name} has no such function; pass arrays of NumPy or pyddl.zeros")
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
 class Functions:

@@ -3,11 +3,11 @@
 
 import contextlib
 import ctypes
-import sys
 import typing
 
 import numpy
 
+from .dlpack import pointer_of
 from .errors import Unsupported
 from .library import functions
 from .process import world
@@ -33,12 +33,9 @@ def mapped_arrays() -> typing.Iterator[None]:
 
 
 def _set_handler():
-    if not hasattr(ctypes, "pythonapi"):
-        raise Unsupported(f"mapped_arrays: this is {sys.implementation.name}, and not CPython; use pyddl.zeros")
     if numpy.lib.NumpyVersion(numpy.__version__) < "1.22.0":
         raise Unsupported(f"mapped_arrays: NumPy {numpy.__version__} cannot be told where to make arrays; use pyddl.zeros")
     core = numpy.core if numpy.__version__.startswith("1.") else numpy._core
-    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     table = ctypes.cast(pointer_of(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
 
