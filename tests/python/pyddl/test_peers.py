@@ -163,7 +163,7 @@ def test_each_call_is_a_wait_of_its_own(ranks):
 import signal
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))
-main = np.array([os.getpid()])
+main = np.array([float(os.getpid())])
 pyddl.broadcast(main)
 data = np.zeros(3)
 for turn in range(30):
