@@ -118,18 +118,17 @@ with pyddl.mapped_arrays():
 """)
 
 
-def test_a_fork_beside_threads_that_make_arrays(python):
+def test_a_fork_beside_threads_that_allocate(python):
     python("""
 import threading
 over = threading.Event()
 def work():
-    with pyddl.mapped_arrays():
-        while not over.is_set():
-            np.empty(1000)
+    while not over.is_set():
+        pyddl.free(pyddl.malloc(64, 64)[1])
 threads = [threading.Thread(target=work) for _ in range(3)]
 for each in threads: each.start()
 mine = pyddl.zeros(1000)
-for _ in range(100):
+for _ in range(200):
     child = os.fork()
     if child == 0:
         del mine
