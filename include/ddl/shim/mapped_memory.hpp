@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <pthread.h>
 #include <vector>
 
 namespace ddl::shim {
@@ -85,6 +86,12 @@ private:
         std::size_t bytes;
         memory_source source;
     };
+
+    /// No fork comes while a thread is in here, for its child would find the lock taken for ever.
+    mapped_memory() {
+        constexpr auto unlock = [] { here().mutex_.unlock(); };
+        (void)::pthread_atfork([] { here().mutex_.lock(); }, unlock, unlock);
+    }
 
     using blocks = std::map<std::uintptr_t, block>;
     static std::uintptr_t end_of(const blocks::value_type& one) noexcept { return one.first + one.second.bytes; }

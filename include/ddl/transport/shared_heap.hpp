@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 #include <vector>
 
 namespace ddl {
@@ -29,6 +30,7 @@ namespace ddl {
 /// is one load without a lock, and an address that is used again needs no new mapping.
 ///
 /// An allocation is whole pages, reserved: what `allocate` returns can be written to. Any thread may call any member.
+/// A process made by fork shares the memory, but not the lists: there nothing is allocated, given back or let go.
 class shared_heap {
 public:
     static constexpr std::size_t page = 4096;
@@ -55,7 +57,7 @@ public:
 
     /// Rank `rank`'s heap in `file`. The locks below belong to an opening of a file, so each rank opens it once more.
     shared_heap(const descriptor& file, int rank, int size)
-        : rank_{rank}, size_{size}, free_{page, region_bytes - page},
+        : rank_{rank}, size_{size}, process_{::getpid()}, free_{page, region_bytes - page},
           views_{std::make_unique<std::atomic<std::byte*>[]>(static_cast<std::size_t>(size) * view_sizes)} {
         char path[32];
         std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.number());
@@ -82,6 +84,7 @@ public:
         }
     }
     void deallocate(std::byte* data, std::size_t bytes) noexcept {
+        if (inherited()) return;
         if (const std::uint64_t address = address_of(data, bytes)) give(address, bytes);
     }
 
@@ -145,6 +148,7 @@ public:
         return ::fcntl(file_.number(), F_OFD_SETLK, &lock) == 0;
     }
     void let_go(std::uint64_t address) noexcept {
+        if (inherited()) return;
         struct flock lock = lock_on(address, 1, F_UNLCK);
         (void)::fcntl(file_.number(), F_OFD_SETLK, &lock);
     }
@@ -206,7 +210,13 @@ private:
                      bytes);
     }
 
+    /// Whether this process is a child of the one that made the heap, and is to leave it to that.
+    bool inherited() const noexcept { return ::getpid() != process_; }
+
     std::uint64_t take(std::size_t bytes) {
+        if (inherited())
+            throw error(errc::out_of_memory, operation, rank_, -1,
+                        "a process made by fork has no memory that peers can map; allocate it before the fork");
         if (bytes > region_bytes) throw no_memory(bytes);
         std::lock_guard lock{mutex_};
         reclaim();
@@ -244,6 +254,7 @@ private:
     descriptor file_;
     int rank_;
     int size_;
+    pid_t process_;
     mutable std::mutex mutex_;  // for the lists, and for new views
     free_list free_;
     std::vector<retired_piece> retired_;

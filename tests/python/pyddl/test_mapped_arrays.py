@@ -74,3 +74,66 @@ with refused(pyddl.Unsupported, "mapped_arrays: NumPy", "use pyddl.zeros"):
     with pyddl.mapped_arrays():
         pass
 """, preamble="")
+
+
+def test_a_child_leaves_its_parents_memory_alone(ranks):
+    ranks(2, """
+def child_does(act):
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+count = 1 << 17  # long enough to go back to the system at once
+with pyddl.mapped_arrays():
+    def make(value):
+        return [np.full(count, value), np.full(600, value)]
+    made = make(1.0) + [pyddl.zeros(count, np.float64)]
+    made[2][:] = 1
+    def drop():
+        made[0].resize(2 * count, refcheck=False)
+        made[0][:] = 5
+        made.clear()
+        for each in make(7.0):
+            same(each, np.full(each.shape, 7))
+        with refused(MemoryError, "a process made by fork"):
+            pyddl.zeros(count)
+    child_does(drop)
+    for each in made:
+        same(each, np.ones(each.shape))
+    more = make(2.0)
+    def write():
+        mine = make(9.0)
+        same(mine[0], np.full(count, 9))
+    child_does(write)
+    for each in made + more:
+        pyddl.allreduce(each)
+    for each in made:
+        same(each, np.full(each.shape, 2))
+    for each in more:
+        same(each, np.full(each.shape, 4))
+""")
+
+
+def test_a_fork_beside_threads_that_allocate(python):
+    python("""
+import threading
+over = threading.Event()
+def work():
+    while not over.is_set():
+        pyddl.free(pyddl.malloc(64, 64)[1])
+threads = [threading.Thread(target=work) for _ in range(3)]
+for each in threads: each.start()
+mine = pyddl.zeros(1000)
+for _ in range(200):
+    child = os.fork()
+    if child == 0:
+        del mine
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+over.set()
+for each in threads: each.join()
+""")

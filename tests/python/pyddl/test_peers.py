@@ -158,6 +158,24 @@ def test_a_handler_of_the_programs_own_decides(waiting):
     assert "handled" in out and "Interrupted" in err
 
 
+def test_each_call_is_a_wait_of_its_own(ranks):
+    ranks(2, """
+import signal
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+main = np.array([float(os.getpid())])
+pyddl.broadcast(main)
+data = np.zeros(3)
+for turn in range(30):
+    if rank == 1:
+        time.sleep(0.1)
+        if turn in (5, 15):
+            os.kill(int(main[0]), signal.SIGINT)
+    pyddl.allreduce(data)
+assert len(seen) == (2 if rank == 0 else 0)
+""")
+
+
 def test_ctrl_c_between_calls_breaks_nothing(python):
     python("""
 import signal

@@ -153,7 +153,7 @@ print(inspect.signature(pyddl.broadcast))
 
 @pytest.mark.parametrize("kind", ["another interpreter", "a library without it"])
 def test_without_it_the_long_way_does_all(python, kind):
-    cause = ("sys.implementation.name = 'another'" if kind == "another interpreter" else
+    cause = ("sys.implementation.name = 'another'; del ctypes.pythonapi" if kind == "another interpreter" else
              "ctypes.PYFUNCTYPE = lambda *types: lambda *function: lambda name: None")
     python(f"""
 import ctypes, sys
@@ -168,7 +168,31 @@ memory = pyddl.malloc(64, 64)[1]
 for x in (data, memory):
     assert pyddl.allreduce(x) == pyddl.allreduce(x, 3, pyddl.DDL_TYPE_FLOAT, pyddl.DDL_OP_SUM) == 0
 assert pyddl.barrier() == pyddl.broadcast(data) == pyddl.reduce(data) == pyddl.plan_allreduce(data)() == 0
+if not hasattr(ctypes, "pythonapi"):
+    from programs import refused
+    with refused(pyddl.Unsupported, "PyCapsule_GetPointer: another has no such function"):
+        with pyddl.mapped_arrays():
+            pass
 """, preamble="")
+
+
+def test_what_an_argument_raises(python):
+    python("""
+class Asked:
+    def __init__(self, kind):
+        self.kind = kind
+    def __getattr__(self, name):
+        raise self.kind(name)
+with refused(KeyboardInterrupt, "address"):
+    pyddl.allreduce(Asked(KeyboardInterrupt))
+with refused(TypeError, "allreduce, rank 0: x is of type Asked"):
+    pyddl.allreduce(Asked(AttributeError))
+class Odd:
+    address, nbytes = 4096, -1
+with refused(TypeError, "allreduce, rank 0: x is of type Odd"):
+    pyddl.allreduce(Odd())
+pyddl.allreduce(np.ones(3))
+""")
 
 
 def test_a_thread_that_python_ends_meanwhile(ranks):

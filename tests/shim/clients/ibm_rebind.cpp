@@ -33,6 +33,6 @@ int main() {
         if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds{5});
         CHECK(ddl_allreduce(values, 10) == DDL_SUCCESS);
     }
-    CHECK(processors() == given);
+    CHECK(processors() >= given);
     CHECK(ddl_finalize() == DDL_SUCCESS);
 }

@@ -24,7 +24,7 @@ struct numpy_handler {
 /// Shorter arrays gain nothing by it, and whole pages are what peers map.
 constexpr std::size_t least = 4096;
 
-/// The system's memory where peers can map none, as after the end of the communicator.
+/// The system's memory where peers can map none, as after the end of the communicator, and in a process made by fork.
 void* allocate(void* context, std::size_t bytes) noexcept {
     auto* const ranks = static_cast<ddl_communicator*>(context);
     if (bytes >= least && handle<ddl_communicator>::alive(ranks)) {

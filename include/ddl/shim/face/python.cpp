@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/shim/ddl.h>
 
+#include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +25,11 @@ struct Py_buffer {
     void* internal;
 };
 [[gnu::weak]] extern PyObject _Py_NoneStruct;
+[[gnu::weak]] extern PyObject* PyExc_Exception;
 [[gnu::weak]] void Py_DecRef(PyObject*);
 [[gnu::weak]] void PyErr_Clear();
+[[gnu::weak]] int PyErr_ExceptionMatches(PyObject*);
+[[gnu::weak]] PyObject* PyErr_Occurred();
 [[gnu::weak]] void* PyEval_SaveThread();
 [[gnu::weak]] void PyEval_RestoreThread(void*);
 [[gnu::weak]] PyObject* PyLong_FromLong(long);
@@ -49,15 +53,20 @@ namespace {
 
 bool python_is_here() noexcept {
     const auto all = [](auto*... each) { return (... && (each != nullptr)); };
-    return all(&_Py_NoneStruct, Py_DecRef, PyErr_Clear, PyEval_SaveThread, PyEval_RestoreThread, PyLong_FromLong,
-               PyLong_AsSsize_t, PyLong_AsVoidPtr, PyTuple_Size, PyTuple_GetItem, PyDict_GetItemString, PyDict_Size,
-               PyUnicode_InternFromString, PyObject_GetAttr, PyObject_GetAttrString, PyObject_Call, PyObject_CallMethod,
-               PyObject_CheckBuffer, PyObject_GetBuffer, PyBuffer_Release);
+    return all(&_Py_NoneStruct, &PyExc_Exception, Py_DecRef, PyErr_Clear, PyErr_ExceptionMatches, PyErr_Occurred,
+               PyEval_SaveThread, PyEval_RestoreThread, PyLong_FromLong, PyLong_AsSsize_t, PyLong_AsVoidPtr,
+               PyTuple_Size, PyTuple_GetItem, PyDict_GetItemString, PyDict_Size, PyUnicode_InternFromString,
+               PyObject_GetAttr, PyObject_GetAttrString, PyObject_Call, PyObject_CallMethod, PyObject_CheckBuffer,
+               PyObject_GetBuffer, PyBuffer_Release);
 }
 
 // The names of attributes, once Python has asked for a method.
 PyObject* handle_name = nullptr;
-PyObject* bytes_name = nullptr;
+PyObject* address_name = nullptr;
+PyObject* nbytes_name = nullptr;
+
+/// How many calls this thread has made.
+thread_local std::atomic<unsigned long> calls{0};
 
 /// The arguments of a method, by their names in Python.
 enum argument { x, n, type, op, root, arguments };
@@ -143,29 +152,43 @@ constexpr ddl_element types[] = {DDL_FLOAT,  DDL_HALF,     DDL_DOUBLE, DDL_INT8,
                                  DDL_INT16,  DDL_UINT16,   DDL_INT32,  DDL_UINT32,        DDL_INT64,
                                  DDL_UINT64, DDL_BFLOAT16, DDL_BOOL,   DDL_COMPLEX_FLOAT, DDL_COMPLEX_DOUBLE};
 
-/// Reads the arguments of one call of a method. False of what is not plain, which is then the long way's affair.
+/// Reads the arguments of one call of a method. What is not plain is the long way's affair.
+///
+/// Where it asks for an attribute, or for a buffer, code in Python may run, so not all of it is noexcept.
 class reader {
 public:
+    enum class finding { plain, not_plain, raised };
+
     reader(const method& asked, PyObject* self, PyObject* positional, PyObject* named) noexcept
         : asked_{asked}, self_{self}, positional_{positional}, named_{named} {}
     reader(const reader&) = delete;
     reader& operator=(const reader&) = delete;
 
     /// To be called at the end. No destructor does it: Python may end a thread that wants to go on, by unwinding it.
-    void let_go() noexcept {
+    void let_go() {
         if (held_) PyBuffer_Release(&buffer_);
     }
 
-    bool operator()(plain_call& call) noexcept {
-        PyObject* const handle = PyObject_GetAttr(self_, handle_name);
-        call.handle = handle == nullptr ? nullptr : PyLong_AsVoidPtr(handle);
-        if (handle != nullptr) Py_DecRef(handle);
-        const bool plain = call.handle != nullptr && sort() && (asked_.takes == 0 || read(call));
-        if (!plain) PyErr_Clear();
-        return plain;
+    finding operator()(plain_call& call) {
+        call.handle = pointer(self_, handle_name);
+        if (call.handle != nullptr && sort() && (asked_.takes == 0 || read(call))) return finding::plain;
+        if (PyErr_Occurred() != nullptr) {
+            if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return finding::raised;  // such as KeyboardInterrupt
+            PyErr_Clear();
+        }
+        return finding::not_plain;
     }
 
 private:
+    /// An attribute that is an int, as an address; null if there is none.
+    static void* pointer(PyObject* of, PyObject* name) {
+        PyObject* const value = PyObject_GetAttr(of, name);
+        if (value == nullptr) return nullptr;
+        void* const address = PyLong_AsVoidPtr(value);
+        Py_DecRef(value);
+        return address;
+    }
+
     /// Puts each value to its name. A name that comes twice, or is none, leaves one over.
     bool sort() noexcept {
         const Py_ssize_t in_order = PyTuple_Size(positional_);
@@ -179,7 +202,7 @@ private:
         return left == 0;
     }
 
-    bool read(plain_call& call) noexcept {
+    bool read(plain_call& call) {
         Py_ssize_t kind = -1;
         if (!open(given_[x]) || !number(type, true, kind) || kind >= static_cast<Py_ssize_t>(std::size(types)))
             return false;
@@ -195,15 +218,18 @@ private:
         return small(op, call.op) && small(root, call.root);
     }
 
-    /// Takes hold of the bytes of a buffer, or of memory of `malloc`, which has no type.
-    bool open(PyObject* data) noexcept {
+    /// Takes hold of the bytes of a buffer, or finds those of memory of `malloc`, which has no type.
+    bool open(PyObject* data) {
         constexpr int writable = 0x1, format = 0x4, contiguous = 0x98;  // in the order of C or Fortran
         if (data == nullptr) return false;
         of_malloc_ = PyObject_CheckBuffer(data) == 0;
-        PyObject* const bytes = of_malloc_ ? PyObject_GetAttr(data, bytes_name) : nullptr;
-        if (of_malloc_ && bytes == nullptr) return false;
-        held_ = PyObject_GetBuffer(of_malloc_ ? bytes : data, &buffer_, writable | format | contiguous) == 0;
-        if (bytes != nullptr) Py_DecRef(bytes);  // the buffer keeps it
+        if (of_malloc_) {
+            buffer_.buf = pointer(data, address_name);
+            if (buffer_.buf == nullptr) return false;
+            buffer_.len = static_cast<Py_ssize_t>(reinterpret_cast<std::intptr_t>(pointer(data, nbytes_name)));
+            return buffer_.len >= 0 && PyErr_Occurred() == nullptr;
+        }
+        held_ = PyObject_GetBuffer(data, &buffer_, writable | format | contiguous) == 0;
         return held_ && buffer_.format != nullptr;
     }
 
@@ -237,13 +263,16 @@ PyObject* called(PyObject* self, PyObject* positional, PyObject* named) {
     constexpr const method& asked = methods[Which];
     plain_call call;
     reader read{asked, self, positional, named};
-    if (read(call)) {
+    const reader::finding found = read(call);
+    if (found == reader::finding::plain) {
+        calls.fetch_add(1, std::memory_order_relaxed);
         void* const thread = PyEval_SaveThread();
         const ddl_status status = asked.run(call);
         PyEval_RestoreThread(thread);
         read.let_go();
         return status == DDL_OK ? PyLong_FromLong(0) : PyObject_CallMethod(self, "_check", "i", status);
     }
+    if (found == reader::finding::raised) return nullptr;  // before a buffer was held
     read.let_go();
     PyObject* const long_way = PyObject_GetAttrString(self, asked.long_way);
     if (long_way == nullptr) return nullptr;
@@ -264,6 +293,13 @@ function find(const char* name, std::integer_sequence<int, Which...>) noexcept {
 
 extern "C" {
 
+/// Where the number of plain calls stands that the calling thread has made. Others may read it as long as that lives.
+DDL_API const unsigned long* ddl_python_calls();
+const unsigned long* ddl_python_calls() {
+    static_assert(sizeof calls == sizeof(unsigned long));
+    return reinterpret_cast<const unsigned long*>(&calls);
+}
+
 /// The function of a method of pyddl.Communicator, METH_VARARGS | METH_KEYWORDS; null if there is none of that name, or the
 /// interpreter does not export what it calls. `self` has the handle in `_handle`, a `_check(status)` that throws, and what
 /// takes the arguments that are not plain in `_long_<name>`.
@@ -271,8 +307,9 @@ DDL_API void* ddl_python_method(const char* name);
 void* ddl_python_method(const char* name) {
     if (!python_is_here()) return nullptr;
     if (handle_name == nullptr) handle_name = PyUnicode_InternFromString("_handle");
-    if (bytes_name == nullptr) bytes_name = PyUnicode_InternFromString("_ddl_bytes");
-    if (handle_name == nullptr || bytes_name == nullptr) return nullptr;
+    if (address_name == nullptr) address_name = PyUnicode_InternFromString("address");
+    if (nbytes_name == nullptr) nbytes_name = PyUnicode_InternFromString("nbytes");
+    if (handle_name == nullptr || address_name == nullptr || nbytes_name == nullptr) return nullptr;
     return reinterpret_cast<void*>(find(name, std::make_integer_sequence<int, static_cast<int>(std::size(methods))>{}));
 }
 

@@ -5,6 +5,7 @@ import ctypes
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 from . import elements
+from .library import python_function
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 READ_ONLY = 1
@@ -26,10 +27,13 @@ class _Versioned(ctypes.Structure):
                 ("flags", c_uint64), ("tensor", _Tensor)]
 
 
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
-_is_valid.argtypes, _is_valid.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_int
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_of.argtypes, _pointer_of.restype = [ctypes.py_object, ctypes.c_char_p], c_void_p
+def _is_valid(capsule, name):
+    return python_function("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(capsule, name)
+
+
+def pointer_of(capsule, name):
+    """What a capsule of this name holds."""
+    return python_function("PyCapsule_GetPointer", c_void_p, ctypes.py_object, ctypes.c_char_p)(capsule, name)
 
 
 class Tensor:
@@ -39,12 +43,12 @@ class Tensor:
         self._capsule = _capsule_of(data)
         self.read_only = False
         if _is_valid(self._capsule, b"dltensor_versioned"):
-            managed = _Versioned.from_address(_pointer_of(self._capsule, b"dltensor_versioned"))
+            managed = _Versioned.from_address(pointer_of(self._capsule, b"dltensor_versioned"))
             if managed.major != 1:
                 raise ValueError(f"speaks DLPack {managed.major}.{managed.minor}, which is not known here")
             self.read_only = bool(managed.flags & READ_ONLY)
         elif _is_valid(self._capsule, b"dltensor"):
-            managed = _Managed.from_address(_pointer_of(self._capsule, b"dltensor"))
+            managed = _Managed.from_address(pointer_of(self._capsule, b"dltensor"))
         else:
             raise ValueError("has a __dlpack__ that gives no DLPack tensor")
         tensor = managed.tensor

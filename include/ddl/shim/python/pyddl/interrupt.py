@@ -7,12 +7,15 @@ library end the call, and KeyboardInterrupt comes. Where a handler of the progra
 wait or not: only a second SIGINT within the same wait ends it.
 """
 
+import ctypes
 import os
 import signal
 import socket
 import sys
 import threading
 import time
+
+from .library import functions
 
 MOMENT = 0.2  # seconds in which a call may end by itself
 
@@ -28,6 +31,7 @@ class Watch:
         self._ear.settimeout(None)
         self._before = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
         self._main = threading.main_thread().ident
+        self._calls = ctypes.c_ulong.from_address(functions.python_calls())
         self._pid = os.getpid()
         self._last = None  # where the main thread was at the last SIGINT
         self._thread = threading.Thread(target=self._listen, name="pyddl-interrupt", daemon=True)
@@ -81,9 +85,9 @@ class Watch:
         self._end()
 
     def _place(self):
-        """Which instruction the main thread is at: the same one as before, and it has not moved."""
+        """Which instruction the main thread is at, and how many calls it has made: the same as before, and it has not moved."""
         frame = sys._current_frames().get(self._main)
-        return None if frame is None else (id(frame), frame.f_lasti)
+        return None if frame is None else (id(frame), frame.f_lasti, self._calls.value)
 
 
 def watch(end):

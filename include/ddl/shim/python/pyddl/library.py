@@ -6,8 +6,10 @@ without CUDA, and finds them by itself where they are wanted.
 """
 
 import ctypes
+import functools
 import glob
 import os
+import sys
 from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_void_p
 
 from . import errors
@@ -54,6 +56,7 @@ _FUNCTIONS = {
     "test_request": (c_int, c_void_p, POINTER(c_int)),
     "get_descriptor": (c_int, c_void_p, POINTER(c_int)),
     "free_request": (c_int, c_void_p),
+    "python_calls": (c_void_p,),
     "run_plan": (c_int, c_void_p),
     "explain_plan": (c_int, c_void_p, c_char_p, c_size_t),
     "free_plan": (c_int, c_void_p),
@@ -82,6 +85,14 @@ def load(name):
                       "What was tried:\n" + "\n".join(tried))
 
 
+@functools.lru_cache(maxsize=None)
+def python_function(name, result, *arguments):
+    """A function of Python's own C interface. Throws `Unsupported` in an interpreter that does not show it to ctypes."""
+    if not hasattr(ctypes, "pythonapi"):
+        raise errors.Unsupported(f"{name}: {sys.implementation.name} has no such function; pass arrays of NumPy or pyddl.zeros")
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+
+
 class Functions:
     """The functions of ddl.h without their `ddl_`: `functions.run_allreduce(...)` returns the status."""
 
@@ -94,7 +105,7 @@ class Functions:
             if arguments:  # a barrier has no plan
                 self._declare(library, "plan_" + name, c_int, [c_void_p, *arguments, _HANDLE])
         self.python_method = ctypes.PYFUNCTYPE(c_void_p, c_char_p)(("ddl_python_method", library))
-        self.numpy_handler = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(("ddl_numpy_handler", library))
+        self.numpy_handler = ctypes.PYFUNCTYPE(c_void_p, c_void_p)(("ddl_numpy_handler", library))
 
     def _declare(self, library, name, result, arguments):
         function = getattr(library, "ddl_" + name)

@@ -7,6 +7,7 @@ import typing
 
 import numpy
 
+from .dlpack import pointer_of
 from .errors import Unsupported
 from .library import functions
 from .process import world
@@ -20,8 +21,8 @@ def mapped_arrays() -> typing.Iterator[None]:
     """In this block NumPy makes its arrays of 4 KiB and more in memory that peers can map: collectives copy nothing there.
 
     It is for arrays that live on, such as parameters and gradients: to make one takes longer. They stay what they are behind
-    the block, and behind `finalize`. A thread that is started in the block is not in it. A process made by fork shares their
-    memory with its parent, as it does that of `zeros`.
+    the block, and behind `finalize`. A thread that is started in the block is not in it, unless it inherits the
+    context. A process made by fork shares them with its parent, as it does those of `zeros`, and makes its own as ever.
     """
     set_handler = _set_handler()
     before = set_handler(_capsule_of(world()._handle))
@@ -35,14 +36,14 @@ def _set_handler():
     if numpy.lib.NumpyVersion(numpy.__version__) < "1.22.0":
         raise Unsupported(f"mapped_arrays: NumPy {numpy.__version__} cannot be told where to make arrays; use pyddl.zeros")
     core = numpy.core if numpy.__version__.startswith("1.") else numpy._core
-    table = ctypes.cast(_pointer_of(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    table = ctypes.cast(pointer_of(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
 
 
 def _capsule_of(handle):
     if handle not in _capsules:
-        _capsules[handle] = functions.numpy_handler(handle)
+        made = functions.numpy_handler(handle)
+        if not made:
+            raise MemoryError("mapped_arrays: no memory is left")
+        _capsules[handle] = ctypes.cast(made, ctypes.py_object).value
     return _capsules[handle]
-
-
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))

@@ -16,22 +16,21 @@ class Memory:
     is given back by `free`, or when nobody refers to it any more. After `free` its arrays must not be used.
     """
 
-    __slots__ = ("address", "nbytes", "_ddl_bytes", "__weakref__")
+    __slots__ = ("address", "nbytes", "__weakref__")
 
     def __init__(self, communicator, nbytes):
-        self.address = self._ddl_bytes = None
+        self.address = None
         self.nbytes = nbytes
         pointer = ctypes.c_void_p()
         status = functions.allocate(communicator, max(nbytes, 1), ctypes.byref(pointer))
         if status != 0:
             raise functions.failure(status)
         self.address = pointer.value
-        self._ddl_bytes = (ctypes.c_char * nbytes).from_address(pointer.value)  # for the library's own methods
 
     def free(self):
         """Gives the memory back. Throws `ValueError` the second time."""
         address = self.used()
-        self.address = self._ddl_bytes = None
+        self.address = None
         status = functions.deallocate(address)
         if status != 0:
             raise functions.failure(status)

@@ -6,7 +6,7 @@ import inspect
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_void_p, py_object
 
-from .library import functions
+from .library import functions, python_function
 
 _VARARGS_AND_KEYWORDS = 3
 
@@ -27,8 +27,7 @@ def shorten(kind, *names):
     """
     if sys.implementation.name != "cpython":
         return
-    make = ctypes.pythonapi.PyDescr_NewMethod
-    make.argtypes, make.restype = [py_object, POINTER(_Definition)], py_object
+    make = python_function("PyDescr_NewMethod", py_object, py_object, POINTER(_Definition))
     for name in names:
         function = functions.python_method(name.encode())
         if function:
