@@ -436,7 +436,13 @@ public:
     }
     bool done() const {
         if (!event_) return true;
+        const device_scope scope = on_device();
+        // a query in the thread's own mode would break what any other thread captures in mode Global
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        require_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode", rank(),
+                     side_->device());
         const cudaError_t status = cudaEventQuery(event_.get());
+        static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
         if (status == cudaErrorNotReady) return false;
         side_->heed(status, "cudaEventQuery", call_site{"wait"});
         return true;
