@@ -12,6 +12,8 @@ namespace ddl {
 template <class Element, class Schedule, class Transport, class Checking = checked>
 class all_to_all_plan {
 public:
+    using checking = Checking;
+
     all_to_all_plan(Transport& ranks, const Element* in, Element* out, std::size_t count)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count} {}
 

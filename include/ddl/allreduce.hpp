@@ -19,6 +19,8 @@ namespace ddl {
 template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
 class allreduce_plan {
 public:
+    using checking = Checking;
+
     allreduce_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{})
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, op_{op} {}
 
@@ -119,7 +121,7 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
 /// elements stay where they are and belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
 auto allreduce_n_async(Transport& ranks, Tensors tensors, Op op = {}) {
-    return start(ranks, [&ranks, tensors = std::move(tensors), op]() mutable {
+    return start<Checking>(ranks, [&ranks, tensors = std::move(tensors), op]() mutable {
         allreduce_n<Schedule, Checking>(ranks, tensors, op);
     });
 }

@@ -19,7 +19,7 @@ void barrier(Transport&& ranks) {
 /// The same without blocking: a `ddl::request`.
 template <class Schedule = tuned, class Checking = checked, class Transport>
 auto barrier_async(Transport& ranks) {
-    return start(ranks, [&ranks] { barrier<Schedule, Checking>(ranks); });
+    return start<Checking>(ranks, [&ranks] { barrier<Schedule, Checking>(ranks); });
 }
 
 }  // namespace ddl

@@ -11,6 +11,8 @@ namespace ddl {
 template <class Element, class Schedule, class Transport, class Checking = checked>
 class broadcast_plan {
 public:
+    using checking = Checking;
+
     broadcast_plan(Transport& ranks, Element* data, std::size_t count, int root = 0)
         : ranks_{&ranks}, data_{data}, count_{count}, root_{root} {}
 

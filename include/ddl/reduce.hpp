@@ -13,6 +13,8 @@ namespace ddl {
 template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
 class reduce_plan {
 public:
+    using checking = Checking;
+
     reduce_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{}, int root = 0)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root}, op_{op} {}
 

@@ -14,6 +14,8 @@ namespace ddl {
 template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
 class reduce_scatter_plan {
 public:
+    using checking = Checking;
+
     reduce_scatter_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{})
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, op_{op} {}
 

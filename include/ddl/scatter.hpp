@@ -13,6 +13,8 @@ namespace ddl {
 template <class Element, class Schedule, class Transport, class Checking = checked>
 class scatter_plan {
 public:
+    using checking = Checking;
+
     scatter_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, int root = 0)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root} {}
 

@@ -117,6 +117,22 @@ BOOST_AUTO_TEST_CASE(what_a_device_refuses_before_the_call_is_told_too) {
         });
 }
 
+BOOST_AUTO_TEST_CASE(unchecked_calls_are_told_nothing_of_a_refusal) {
+    using stage = grid_of_threads::stage;
+    for (const stage where : {stage::defer, stage::begin})
+        grid_of_threads::run(3, [where](grid_of_threads& team) {
+            std::vector<int> values(10, 1);
+            const auto call = [&] { ddl::allreduce_async<ddl::tuned, ddl::unchecked>(team, values).wait(); };
+            if (team.rank() == 1) {
+                team.fails_at = where;
+                require_error(ddl::errc::system, "the device says no", call);
+                team.fails_at = stage::none;
+            }
+            call();  // for the others it is the first
+            require(values == std::vector<int>(10, 3), "a sum");
+        });
+}
+
 BOOST_AUTO_TEST_CASE(a_request_is_done_when_the_grid_is) {
     grid_of_threads::run(2, [](grid_of_threads& team) {
         std::vector<int> values(20'000, 1);

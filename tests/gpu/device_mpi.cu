@@ -15,6 +15,7 @@ int main() {
         ddl::require_cuda(cudaSetDevice(wire.rank() % ddl::require_devices("gpu.device_mpi")), "cudaSetDevice",
                           wire.rank(), 0);
         ddl::device_mpi gpus{wire};
+        ddl::staged through_host{wire};
         std::printf("device memory is %s MPI\n", gpus.takes_device_memory() ? "handed to" : "staged for");
         for (const std::size_t count : {0, 1, 1000, 1'000'003}) {
             thrust::device_vector<float> values(count, static_cast<float>(wire.rank() + 1));
@@ -23,6 +24,10 @@ int main() {
             std::vector<float> result(count);
             thrust::copy(values.begin(), values.end(), result.begin());
             require(result == std::vector<float>(count, all), "the sum of all ranks");
+            ddl::allreduce(through_host, values, ddl::maximum{});
+            thrust::copy(values.begin(), values.end(), result.begin());
+            require(result == std::vector<float>(count, all),
+                    "the largest of equals, through the host whatever MPI takes");
         }
     });
 }

@@ -116,6 +116,29 @@ void plans_and_calls_for_later(ddl::device_team& team) {
     ddl::barrier(team);
 }
 
+/// A team carries out what its body leaves behind, a part of it what is left when it goes.
+void calls_outlive_the_body() {
+    std::vector<device_ints> values(3);
+    std::vector<device_ints> in_parts(3);
+    std::vector<ddl::request> requests(3);
+    ddl::device_team::run(
+        3,
+        [&](ddl::device_team& team) {
+            const auto rank = static_cast<std::size_t>(team.rank());
+            values[rank].assign(100'000, 1);
+            in_parts[rank].assign(100'000, 1);
+            {
+                ddl::device_team part = team.split(0, 0);
+                for (int turn = 0; turn < 3; ++turn) ddl::allreduce_async(part, in_parts[rank]);
+            }
+            for (int turn = 0; turn < 3; ++turn) requests[rank] = ddl::allreduce_async(team, values[rank]);
+        },
+        ddl::timeout{20});
+    for (const ddl::request& last : requests) require(last.test(), "the last call has ended");
+    for (const std::vector<device_ints>* each : {&values, &in_parts})
+        for (const device_ints& sums : *each) require_values(sums, std::vector<int>(100'000, 27), "three sums");
+}
+
 void parts_of_a_team(ddl::device_team& team) {
     ddl::device_team part = team.split(team.rank() % 2, -team.rank());
     require(part.size() == (team.size() + 1 - team.rank() % 2) / 2, "ranks of one color");
@@ -193,6 +216,7 @@ int main() {
         for (const int ranks : {1, 2, 3, 5})
             ddl::device_team::run(
                 ranks, [](ddl::device_team& team) { every_case(team); }, ddl::timeout{20});
+        calls_outlive_the_body();
         the_page_on_cuda_is_right();
     });
 }

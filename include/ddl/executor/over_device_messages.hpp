@@ -7,7 +7,6 @@
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/over_staging.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
-#include <ddl/schedule/recursive_halving.hpp>
 #include <ddl/transport/device_messages.hpp>
 
 #include <deque>
@@ -17,11 +16,6 @@ namespace ddl {
 
 template <device_message_transport Transport>
 inline constexpr fusion_limits fusion_limits_of<Transport>{1, 0};  // no host may pack what lies in a GPU
-
-/// What carries vectors that pass through the host. Named, for nvcc 13 cannot evaluate the costs that a default is chosen by.
-template <class Op>
-using through_host_schedule =
-    std::conditional_t<commutes<Op> || std::same_as<Op, no_op>, recursive_halving, recursive_doubling>;
 
 /// Sends to all peers and receives from all at once: `outgoing(peer)` and `incoming(peer)` are spans of bytes. Returns when
 /// both have been done. Blocks.
@@ -51,8 +45,7 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     static_assert(std::same_as<Schedule, direct>,
                   "ddl: messages of device memory go to all ranks at once; write ddl::direct, or name no schedule");
     if (!ranks.takes_device_memory())
-        return allreduce_over<through_host_schedule<Op>, Checking>(ranks.through_host(), in, out, count, op, what,
-                                                                   detail);
+        return allreduce_over<tuned, Checking>(ranks.through_host(), in, out, count, op, what, detail);
     using stored = grid_element_t<Op, Element>;
     auto& wire = ranks.wire();
     const call_site where{to_string(what), 0};
@@ -111,7 +104,7 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
 template <class Schedule, class Op, class Element, device_message_transport Transport>
 void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
     if (!ranks.takes_device_memory())
-        return explain_way<through_host_schedule<Op>, Op, Element>(line, ranks.through_host(), what, in, count);
+        return explain_way<tuned, Op, Element>(line, ranks.through_host(), what, in, count);
     line.append("direct, by messages from device memory: every rank folds its block on its device");
 }
 

@@ -87,19 +87,19 @@ text explain(const Plan& plan) {
     return plan.explanation();
 }
 
-/// Hands a call, such as a plan, to the communicator's queue. The plan is copied; its buffers are not.
+/// Hands a plan, or a call and the `Checking` it is made with, to the communicator's queue. It is copied; its buffers are not.
 ///
 /// A transport whose calls return before their work is done offers `defer()`: called here, in the caller's thread, and its
 /// `begin()` and `end()` around the call in that of the queue. The request is done when its `done()` says so.
-template <class Transport, class Call>
+template <class Checking, class Transport, class Call>
 auto start(Transport& ranks, Call call) {
     if constexpr (!communicator<Transport>) {
         call();  // in which `compose` complains
     } else if constexpr (requires { ranks.defer().done(); }) {
-        auto work = prepared<checked>(ranks, [&] { return ranks.defer(); });
+        auto work = prepared<Checking>(ranks, [&] { return ranks.defer(); });
         return ranks.queue().push(
             [&ranks, call = std::move(call), work]() mutable {
-                prepared<checked>(ranks, [&] { work.begin(); });
+                prepared<Checking>(ranks, [&] { work.begin(); });
                 call();
                 work.end();
             },
@@ -107,6 +107,10 @@ auto start(Transport& ranks, Call call) {
     } else {
         return ranks.queue().push([call = std::move(call)]() mutable { call(); });
     }
+}
+template <class Transport, class Plan>
+auto start(Transport& ranks, Plan plan) {
+    return start<typename Plan::checking>(ranks, std::move(plan));
 }
 
 }  // namespace ddl

@@ -12,9 +12,9 @@ enum class action : unsigned char { send, receive, receive_reduce };
 ///
 /// A `receive_reduce` from a lower rank puts the arriving operand on the left, one from a higher rank on the right.
 struct transfer {
-    action what;
-    int peer;
-    int chunk;
+    action what{};
+    int peer = 0;
+    int chunk = 0;
     int count = 1;
     friend constexpr bool operator==(const transfer&, const transfer&) = default;
 };
@@ -28,7 +28,7 @@ constexpr transfer mirrored(const transfer& forward) noexcept {
 /// The transfers of one rank in one round, when there are at most `Capacity` of them.
 template <int Capacity>
 struct transfer_list {
-    transfer items[Capacity] = {};
+    transfer items[Capacity];  // no `= {}`, in which nvcc 13 takes all but the first for uninitialised
     int length = 0;
     constexpr int size() const noexcept { return length; }
     constexpr const transfer& operator[](int index) const noexcept { return items[index]; }

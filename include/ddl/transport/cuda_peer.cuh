@@ -186,12 +186,16 @@ public:
                     body(mine);
                 } catch (...) {
                     mine.fail(errc::peer_lost, "a thread of the team left with an exception");
-                    mine.queue().finish();
                     throw;
                 }
-                mine.queue().finish();  // its calls still use the rest
             },
             limit);
+    }
+
+    cuda_peer(const cuda_peer&) = default;
+    cuda_peer& operator=(const cuda_peer&) = default;
+    ~cuda_peer() {
+        if (side_.use_count() == 1) queue().finish();  // while calls, which refer to it, find it whole
     }
 
     int rank() const noexcept { return side_->host.rank(); }
@@ -320,7 +324,7 @@ private:
     /// This rank's side, which outlives the handles that `on` gives.
     struct rank_side {
         std::shared_ptr<cuda_team> team;
-        threads host;  // goes first: its queue may still have calls
+        threads host;
 
         int device() const noexcept { return team->device_of(host.rank()); }
 
@@ -436,7 +440,13 @@ public:
     }
     bool done() const {
         if (!event_) return true;
+        const device_scope scope = on_device();
+        // a query in the thread's own mode would break what any other thread captures in mode Global
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        require_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode", rank(),
+                     side_->device());
         const cudaError_t status = cudaEventQuery(event_.get());
+        static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
         if (status == cudaErrorNotReady) return false;
         side_->heed(status, "cudaEventQuery", call_site{"wait"});
         return true;

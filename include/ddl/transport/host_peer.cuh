@@ -25,10 +25,21 @@ public:
         threads::run(
             ranks,
             [&](threads& team) {
-                host_peer mine{std::shared_ptr<threads>{std::shared_ptr<void>{}, &team}};  // which `threads::run` owns
-                body(mine);
+                host_peer mine{std::make_shared<threads>(std::move(team))};
+                try {
+                    body(mine);
+                } catch (...) {
+                    mine.fail(errc::peer_lost, "a thread of the team left with an exception");
+                    throw;
+                }
             },
             limit);
+    }
+
+    host_peer(const host_peer&) = default;
+    host_peer& operator=(const host_peer&) = default;
+    ~host_peer() {
+        if (side_.use_count() == 1) queue().finish();  // while calls, which refer to it, find it whole
     }
 
     int rank() const noexcept { return side_->rank(); }

@@ -27,8 +27,8 @@ public:
     int size() const noexcept { return size_; }
 
     /// Sets how long a wait for a peer may take. Ranks may differ in it.
-    void set_timeout(timeout limit) noexcept { limit_ = limit; }
-    timeout limit() const noexcept { return limit_; }
+    void set_timeout(timeout limit) noexcept { limit_.store(limit, std::memory_order_relaxed); }
+    timeout limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
 
     void begin(const call_site& where) {
         queue_->drain();
@@ -119,8 +119,8 @@ protected:
           cache_bytes_{caches::of_this_machine().last}, queue_{std::make_unique<call_queue>()} {}
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{from.memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
-          limit_{from.limit_}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},
-          calls_{from.calls_}, told_{from.told_}, queue_{std::move(from.queue_)},
+          limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},
+          calls_{from.calls_}, told_{from.told_.load()}, queue_{std::move(from.queue_)},
           scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
@@ -172,7 +172,7 @@ private:
     /// Waits until `flag`, which `peer` writes, is `value` or more.
     void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, const call_site& where) {
         if (flag.load(std::memory_order_acquire) >= value) return;
-        patience waiting{limit_, spins_};
+        patience waiting{limit(), spins_};
         while (flag.load(std::memory_order_acquire) < value)
             if (waiting.pause()) look_around(flag, value, peer, waiting, where);
     }
@@ -211,19 +211,19 @@ private:
         while (record.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
         const bool readable = record.state.load(std::memory_order_acquire) == 2;
         const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
-        throw std::exchange(told_, true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
+        throw told_.exchange(true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
     }
 
     rank_memory memory_;
     std::vector<rank_memory> enclosing_;
     int rank_;
     int size_;
-    timeout limit_;
+    std::atomic<timeout> limit_;  // this and `told_`: the queue's thread looks at requests beside the calls
     int spins_;
     std::size_t cache_bytes_;
     std::uint64_t step_ = 0;
     std::uint64_t calls_ = 0;
-    bool told_ = false;  // whether this rank knows of the first fault
+    std::atomic<bool> told_ = false;  // whether this rank knows of the first fault
     std::unique_ptr<call_queue> queue_;
     std::array<block, scratch_uses> scratch_;
 };
