@@ -75,6 +75,7 @@ public:
         if (opens_before_refusal >= 0 && opens_before_refusal-- == 0)
             throw ddl::error(ddl::errc::system, name, -1, -1, "nothing can be opened");
         ++opens;
+        if (before_open) before_open();
         ddl::descriptor found;
         if (what.how == ddl::exported_memory::by_handle) {
             int names[2];
@@ -144,6 +145,7 @@ public:
     double delay = 0;           // of each block of a grid, seconds
     double lag_until = 0;       // when the stream comes to
     std::function<void()> lag;  // this
+    std::function<void()> before_open;
 
 private:
     struct allocation {

@@ -205,6 +205,37 @@ BOOST_DATA_TEST_CASE(a_grid_that_does_not_start_keeps_nobody_waiting, data::make
     });
 }
 
+namespace {
+
+/// A grid whose rank can be held up when it is about to launch.
+struct held_up_grid : grid {
+    using grid::grid;
+    template <class Body>
+    void launch(const Body& body, ddl::grid_shape shape, const entry* entries, const ddl::call_site& where) {
+        sleep_for(seconds);
+        grid::launch(body, shape, entries, where);
+    }
+    double seconds = 0;
+};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given_up,
+                     data::make({gpus::own, gpus::shared}) * data::make({true, false}), which, opening) {
+    run_team(3, [&](node_type& node) {
+        held_up_grid team{node, gpu_of(which, node.rank())};
+        device_values<int> values{team.device(), 10'000};
+        team.set_timeout(ddl::timeout{0.3});
+        const bool late = team.rank() == 1;
+        if (late && opening) team.device().before_open = [] { sleep_for(1); };
+        if (late && !opening) team.seconds = 1;
+        expect_error(ddl::errc::timeout, late ? "a peer gave up" : "rank 1 did not arrive",
+                     [&] { ddl::allreduce(team, values); });
+        EXPECT(team.device().launches == (late || opening ? 0 : 1));
+        sleep_for(2);  // none of those that come late has the right to see us end
+    });
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
     run_team(3, [](node_type& node) {
         expect_error(ddl::errc::system, "there is no such device", [&] { grid{node, node.rank() == 1 ? -1 : 0}; });

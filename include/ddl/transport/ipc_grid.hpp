@@ -84,7 +84,9 @@ public:
 
     /// Opens the buffers of all ranks. All call it once they have told of them. Throws on all ranks or on none.
     void open_buffers(const call_site& where) {
-        side_->buffers.open_all(where, [&] { await_grid(where); });
+        const auto failure =
+            failure_of(where, rank(), [&] { side_->buffers.open_all(where, [&] { await_grid(where); }); });
+        if (failure) leave(*failure);
     }
     std::uint64_t translated(int peer, std::uint64_t address) noexcept {
         return side_->buffers.translated(peer, address);
@@ -97,7 +99,7 @@ public:
         const auto failure = failure_of(where, rank(), [&] {
             buffers.use_by(rank()) = use::some;
             for (int peer = 0; peer < size(); ++peer)
-                if (buffers.use_by(peer) == use::leaves) buffers.meet(where);  // where we hear why
+                if (buffers.use_by(peer) == use::leaves) hear_why(where);
             device().launch(body, shape, ipc_launch<stream_type>{stream_, rank(), blocks_meet(), limit()});
             if (!blocks_meet()) await_grid(where);
             buffers.use_by(rank()) = use::none;
@@ -106,14 +108,8 @@ public:
         if (!failure) return;
         fail(failure->code(), failure->what());
         device().give_up(rank());  // our grid would wait for peers that do not come
-        const timeout patient{std::min(limit().seconds, longest_work)};
-        side_->await_quietly(patient);
-        buffers.use_by(rank()) = use::leaves;
-        patience waiting{patient};
-        for (int peer = 0; peer < size(); ++peer)
-            while (buffers.use_by(peer) == use::some)
-                if (waiting.pause() && (host().lost(peer) || waiting.expired())) break;
-        throw error(*failure);
+        side_->await_quietly(patience_of_leaver());
+        leave(*failure);
     }
 
     void follow(const entry*, const call_site&) const noexcept {}
@@ -164,6 +160,25 @@ private:
 
     ipc_grid(std::shared_ptr<rank_side> side, stream_type stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
+
+    /// A peer has left this call, and said why before.
+    [[noreturn]] void hear_why(const call_site& where) {
+        host().begin(where);
+        throw peer_gave_up(fault{errc::peer_lost, "it did not say why"}, where, rank());
+    }
+
+    /// Leaves a call whose buffers peers have been told of. Who comes to `launch` late sees it; who is there is waited for.
+    [[noreturn]] void leave(const error& failure) {
+        ipc_buffers<Host, Device>& buffers = side_->buffers;
+        fail(failure.code(), failure.what());
+        buffers.use_by(rank()) = use::leaves;
+        patience waiting{patience_of_leaver()};
+        for (int peer = 0; peer < size(); ++peer)
+            while (buffers.use_by(peer) == use::some)
+                if (waiting.pause() && (host().lost(peer) || waiting.expired())) break;
+        throw error(failure);
+    }
+    timeout patience_of_leaver() const noexcept { return timeout{std::min(limit().seconds, longest_work)}; }
 
     void await_stream(const call_site& where) {
         side_->await(endless, [&] { return device().has_caught_up(stream_); });
