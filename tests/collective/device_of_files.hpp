@@ -98,6 +98,14 @@ public:
         if (which == captured)
             throw ddl::error(ddl::errc::invalid_argument, where.operation, rank, -1, "under capture");
     }
+    struct moment {
+        int* marked;
+        void follow(stream) const { --*marked; }
+    };
+    moment mark(stream) {
+        ++marked;
+        return {&marked};
+    }
     bool has_caught_up(stream) {
         if (!lag) return is_idle();
         if (ddl::now() < lag_until) return false;
@@ -139,6 +147,7 @@ public:
     int opens = 0;
     int closes = 0;
     int launches = 0;
+    int marked = 0;  // moments that nothing has followed yet
     int opens_before_refusal = -1;
     bool refuses_launch = false;
     bool tells_numbers = true;

@@ -90,12 +90,13 @@ BOOST_DATA_TEST_CASE(the_other_collectives_reach_the_same_memory, data::make({gp
     });
 }
 
-BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded, data::make({gpus::own, gpus::shared}), which) {
-    run_grids(3, which, [](grid& team) {
+BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded,
+                     data::make({gpus::own, gpus::shared}) * data::make({way::by_handle, way::by_file}), which, how) {
+    run_grids(3, which, [&](grid& team) {
         std::vector<std::unique_ptr<device_values<int>>> memory;
         std::vector<std::span<int>> tensors;
         for (std::size_t i = 0; i < 150; ++i) {
-            memory.push_back(std::make_unique<device_values<int>>(team.device(), 40 * i + 9));
+            memory.push_back(std::make_unique<device_values<int>>(team.device(), 40 * i + 9, how));
             tensors.push_back(memory.back()->span().first(5));
             tensors.push_back(memory.back()->span().subspan(9));
         }
@@ -106,6 +107,16 @@ BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded, data::make({gp
         }
         EXPECT(team.device().opens == 2 * (1 + 150));
     });
+}
+
+BOOST_AUTO_TEST_CASE(files_that_nobody_takes_are_not_lost_in_silence) {
+    const ddl::file_post sender{0};
+    const ddl::file_post receiver{1};
+    const ddl::descriptor file{::memfd_create("file", MFD_CLOEXEC)};
+    int sent = 0;
+    BOOST_CHECK_THROW(for (; sent < 1'000'000; ++sent) sender.send(receiver.address(), 0, file), ddl::error);
+    while (receiver.receive()) --sent;
+    BOOST_TEST(sent == 0);
 }
 
 BOOST_DATA_TEST_CASE(memory_is_opened_once, data::make({gpus::own, gpus::shared}), which) {
@@ -247,6 +258,24 @@ BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
     });
 }
 
+BOOST_DATA_TEST_CASE(a_window_stays_for_a_while_as_long_as_a_peer_has_it_open, data::make({0.5, 6.0}), seconds) {
+    run_team(3, [&](node_type& node) {
+        double start = 0;
+        {
+            grid team{node, node.rank()};
+            ddl::barrier(team);
+            start = ddl::now();
+            if (team.rank() == 1) sleep_for(seconds);
+        }
+        const double spent = ddl::now() - start;
+        EXPECT(spent >= std::min(seconds, 1.9));
+        EXPECT(spent < std::max(seconds + 1, 4.0) || node.rank() == 1);
+        EXPECT(node.rank() != 1 || spent < seconds + 1);
+        ddl::barrier(node);
+        grid again{node, node.rank()};
+    });
+}
+
 BOOST_DATA_TEST_CASE(a_call_waits_for_what_its_stream_was_given, data::make({gpus::shared, gpus::pairs}), which) {
     run_grids(4, which, [](grid& team) {
         device_values<int> values{team.device(), 100};
@@ -272,6 +301,22 @@ BOOST_AUTO_TEST_CASE(calls_that_were_enqueued_follow_each_other) {
         later.wait();
         expect_sum(team, values);
         expect_sum(team, others);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_request_is_done_when_its_grid_is) {
+    run_grids(3, gpus::own, [](grid& team) {
+        device_values<int> values{team.device(), 40'000};
+        fill(values.span(), team.rank());
+        team.device().delay = 0.2;
+        auto later = team.on(7);
+        const double start = ddl::now();
+        const ddl::request call = ddl::allreduce_async(later, values);
+        EXPECT(ddl::now() - start < 0.1);
+        call.wait();
+        EXPECT(team.device().is_idle() && team.device().launches == 1);
+        EXPECT(team.device().marked == 0);
+        expect_sum(team, values);
     });
 }
 

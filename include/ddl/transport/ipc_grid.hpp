@@ -36,6 +36,14 @@ public:
     /// This communicator for calls that enqueue on `stream`. They return when all ranks have enqueued theirs; where ranks share
     /// a GPU, when they are done. It refers to this one.
     ipc_grid on(stream_type stream) const noexcept { return {side_, stream, false}; }
+    /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
+    template <class Policy>
+        requires requires(Policy& policy) {
+            { get_stream(policy) } -> std::same_as<stream_type>;
+        }
+    ipc_grid on(Policy policy) const {
+        return on(get_stream(policy));
+    }
 
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
     void wait() { await_stream(call_site{"wait"}); }
@@ -66,8 +74,13 @@ public:
     bool blocks_meet() const noexcept { return side_->team.together(); }
 
     void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) {
-        device().require_free(stream_, where, rank());
-        if (bytes != 0) side_->buffers.tell(which, data, bytes, where);
+        try {
+            device().require_free(stream_, where, rank());
+            if (bytes != 0) side_->buffers.tell(which, data, bytes, where);
+        } catch (...) {
+            side_->buffers.untell();
+            throw;
+        }
     }
 
     entry arrive(const call_site& where) {
@@ -117,6 +130,19 @@ public:
         if (blocks_) await_grid(where);
     }
 
+    /// For nonblocking calls: what the caller has put on the stream comes before, and the thread that carries them out waits for
+    /// the grid. See `start`.
+    auto defer() {
+        struct deferral {
+            ipc_grid* ranks;
+            decltype(std::declval<Device&>().mark(stream_type{})) before;
+            void begin() const { before.follow(ranks->stream_); }
+            void end() const { ranks->await_grid(call_site{"wait"}); }
+            bool done() const noexcept { return true; }
+        };
+        return deferral{this, device().mark(stream_)};
+    }
+
 private:
     using use = typename ipc_buffers<Host, Device>::use;
 
@@ -125,7 +151,10 @@ private:
         template <class... Arguments>
         explicit rank_side(Host& wire, Arguments&&... of_device)
             : host{wire}, team{wire, std::forward<Arguments>(of_device)...}, buffers{wire, team} {}
-        ~rank_side() { await_quietly(timeout{host.limit().seconds + 1}); }
+        ~rank_side() {
+            host.queue().drain();  // which outlives this, and its calls do not
+            await_quietly(timeout{host.limit().seconds + 1});
+        }
 
         /// Waits for the device. A peer that has ended may have done its part before; but if our grid does not end soon
         /// after, it is told to stop.
@@ -164,7 +193,7 @@ private:
     /// A peer has left this call, and said why before.
     [[noreturn]] void hear_why(const call_site& where) {
         host().begin(where);
-        throw peer_gave_up(fault{errc::peer_lost, "it did not say why"}, where, rank());
+        throw peer_gave_up(fault{errc::peer_lost, "it ended before it could say why"}, where, rank());
     }
 
     /// Leaves a call whose buffers peers have been told of. Who comes to `launch` late sees it; who is there is waited for.
