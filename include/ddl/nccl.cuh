@@ -109,7 +109,7 @@ public:
     nccl on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
 
     /// Waits until all that was enqueued has ended. Blocks. What takes longer than the host's timeout is aborted.
-    void wait() { await(call_site{"wait"}); }
+    void wait() { await(on_stream::anything, call_site{"wait"}); }
 
     // what the library asks of a communicator
     void begin(const call_site& where) { side_->host->begin(where); }
@@ -125,7 +125,7 @@ public:
             nccl* ranks;
             cuda_moment before;
             void begin() const { before.follow(ranks->stream_); }
-            void end() const { ranks->await(call_site{"wait"}); }
+            void end() const { ranks->await(on_stream::anything, call_site{"wait"}); }
             bool done() const noexcept { return true; }
         };
         return deferral{this, {stream_, device(), rank()}};
@@ -155,7 +155,7 @@ public:
         const ncclResult_t status = enqueue(side_->ranks, stream_);
         if (status != ncclInProgress) require_nccl(status, where.operation, rank(), side_->ranks);
         else side_->await_nccl(where.operation, where);
-        if (blocks_) await(where);
+        if (blocks_) await(on_stream::call, where);
         guard.end();
     }
 
@@ -180,21 +180,31 @@ private:
         }
         /// Waits until NCCL has done on the host what it was asked for.
         void await_nccl(const char* call, const call_site& where) {
+            absence lost;
             for (patience waiting{limit()};;) {
                 ncclResult_t status = ncclSuccess;
                 require_nccl(ncclCommGetAsyncError(ranks, &status), "ncclCommGetAsyncError", host->rank(), ranks);
                 require_nccl(status, call, host->rank(), ranks);
                 if (status == ncclSuccess) return;
-                if (waiting.pause()) look_around(waiting, where);
+                if (waiting.pause()) look_around(waiting, lost, where);
             }
         }
-        /// What NCCL waits for may never come: gives up when a peer has ended, where the host knows, or after the limit.
-        void look_around(patience& waiting, const call_site& where) {
+        /// Since when a peer has ended, where the host knows; such a one may have done its part before.
+        struct absence {
+            int peer = -1;
+            double since = 0;
+        };
+        /// What NCCL waits for may never come: gives up when a peer has ended, or after the limit.
+        void look_around(patience& waiting, absence& lost, const call_site& where) {
             if constexpr (requires { host->lost(0); })
-                for (int peer = 0; peer < host->size(); ++peer)
-                    if (host->lost(peer))
-                        give_up(error(errc::peer_lost, where.operation, host->rank(), where.round,
-                                      "rank %d has ended; start the job again", peer));
+                for (int peer = 0; peer < host->size() && lost.peer < 0; ++peer)
+                    if (host->lost(peer)) lost = {peer, now()};
+            if (lost.peer >= 0 && now() - lost.since > grace)
+                give_up(error(errc::peer_lost, where.operation, host->rank(), where.round,
+                              "rank %d has ended; start the job again", lost.peer));
+            heed_limit(waiting, where);
+        }
+        void heed_limit(patience& waiting, const call_site& where) {
             if (waiting.expired())
                 give_up(error(errc::timeout, where.operation, host->rank(), where.round,
                               "NCCL was not done within %g s; see what holds a peer up, or set a longer timeout",
@@ -206,6 +216,7 @@ private:
             throw error(failure);
         }
 
+        static constexpr double grace = 1;  // seconds
         Host* host;
         ncclComm_t ranks = nullptr;
         int device = 0;
@@ -224,8 +235,11 @@ private:
                         "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device());
     }
 
-    void await(const call_site& where) {
+    /// What is awaited on the stream: a call that peers carry out with us, or also what is this rank's alone.
+    enum class on_stream { call, anything };
+    void await(on_stream what, const call_site& where) {
         const device_scope scope{device(), rank()};
+        typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {
             const cudaError_t status = cudaStreamQuery(stream_);
             if (status == cudaSuccess) break;
@@ -235,7 +249,8 @@ private:
             ncclResult_t answer = ncclSuccess;
             require_nccl(ncclCommGetAsyncError(side_->ranks, &answer), "ncclCommGetAsyncError", rank(), side_->ranks);
             require_nccl(answer, where.operation, rank(), side_->ranks);
-            side_->look_around(waiting, where);
+            if (what == on_stream::call) side_->look_around(waiting, lost, where);
+            else side_->heed_limit(waiting, where);
         }
     }
 
