@@ -8,6 +8,7 @@
 #include <ddl/kernel/cuda_elements.cuh>
 #include <ddl/reduce.hpp>
 #include <ddl/reduce_scatter.hpp>
+#include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/cuda_status.cuh>
 #include <ddl/transport/layered.hpp>
 
@@ -72,6 +73,10 @@ template <communicator Host>
 class nccl {
 public:
     static constexpr const char* name = "nccl";
+    /// Whether NCCL has a call for it.
+    static constexpr bool carries(collective what) noexcept {
+        return what != collective::gather && what != collective::scatter && what != collective::all_to_all;
+    }
 
     explicit nccl(Host& host) : side_{new rank_side{&host}} {
         // no rank waits for one that cannot take part
@@ -104,7 +109,7 @@ public:
     nccl on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
 
     /// Waits until all that was enqueued has ended. Blocks. What takes longer than the host's timeout is aborted.
-    void wait() { await(call_site{"wait"}); }
+    void wait() { await(on_stream::anything, call_site{"wait"}); }
 
     // what the library asks of a communicator
     void begin(const call_site& where) { side_->host->begin(where); }
@@ -113,12 +118,32 @@ public:
     std::byte* scratch(std::size_t bytes, scratch_for use) { return side_->host->scratch(bytes, use); }
     Host& host() noexcept { return *side_->host; }
 
+    /// For nonblocking calls: what the caller has put on the stream comes before, and the thread that carries them out waits for
+    /// NCCL. See `start`.
+    auto defer() {
+        struct deferral {
+            nccl* ranks;
+            cuda_moment before;
+            void begin() const { before.follow(ranks->stream_); }
+            void end() const { ranks->await(on_stream::anything, call_site{"wait"}); }
+            bool done() const noexcept { return true; }
+        };
+        return deferral{this, {stream_, device(), rank()}};
+    }
+
+    /// Elements of a call that this rank reads or writes; of none the address may be any.
+    struct buffer {
+        const char* which;
+        const void* data;
+        std::size_t count;
+    };
+
     /// One call: compares it on the host sides, then `enqueue(communicator, stream)` gives it to NCCL.
     template <class Checking, class Enqueue>
-    void carry(const call& what, std::initializer_list<std::pair<const char*, const void*>> buffers, Enqueue enqueue) {
+    void carry(const call& what, std::initializer_list<buffer> buffers, Enqueue enqueue) {
         const call_site where{to_string(what.what), 0};
         try {
-            for (const auto& [which, data] : buffers) require_reachable(which, data, where);
+            for (const buffer& each : buffers) require_reachable(each, where);
         } catch (const error&) {
             tell_refusal<Checking>(host());
             throw;
@@ -130,7 +155,7 @@ public:
         const ncclResult_t status = enqueue(side_->ranks, stream_);
         if (status != ncclInProgress) require_nccl(status, where.operation, rank(), side_->ranks);
         else side_->await_nccl(where.operation, where);
-        if (blocks_) await(where);
+        if (blocks_) await(on_stream::call, where);
         guard.end();
     }
 
@@ -140,6 +165,7 @@ private:
         rank_side(const rank_side&) = delete;
         rank_side& operator=(const rank_side&) = delete;
         ~rank_side() {
+            host->queue().drain();  // which outlives this, and its calls do not
             if (ranks == nullptr) return;
             // what peers do not come to is given up; whatever these say, there is nobody left to tell
             ncclResult_t status = ncclCommFinalize(ranks);
@@ -154,23 +180,43 @@ private:
         }
         /// Waits until NCCL has done on the host what it was asked for.
         void await_nccl(const char* call, const call_site& where) {
+            absence lost;
             for (patience waiting{limit()};;) {
                 ncclResult_t status = ncclSuccess;
                 require_nccl(ncclCommGetAsyncError(ranks, &status), "ncclCommGetAsyncError", host->rank(), ranks);
                 require_nccl(status, call, host->rank(), ranks);
                 if (status == ncclSuccess) return;
-                if (waiting.pause() && waiting.expired()) give_up(where);
+                if (waiting.pause()) look_around(waiting, lost, where);
             }
         }
-        [[noreturn]] void give_up(const call_site& where) {
+        /// Since when a peer has ended, where the host knows; such a one may have done its part before.
+        struct absence {
+            int peer = -1;
+            double since = 0;
+        };
+        /// What NCCL waits for may never come: gives up when a peer has ended, or after the limit.
+        void look_around(patience& waiting, absence& lost, const call_site& where) {
+            if constexpr (requires { host->lost(0); })
+                for (int peer = 0; peer < host->size() && lost.peer < 0; ++peer)
+                    if (host->lost(peer)) lost = {peer, now()};
+            if (lost.peer >= 0 && now() - lost.since > grace)
+                give_up(error(errc::peer_lost, where.operation, host->rank(), where.round,
+                              "rank %d has ended; start the job again", lost.peer));
+            heed_limit(waiting, where);
+        }
+        void heed_limit(patience& waiting, const call_site& where) {
+            if (waiting.expired())
+                give_up(error(errc::timeout, where.operation, host->rank(), where.round,
+                              "NCCL was not done within %g s; see what holds a peer up, or set a longer timeout",
+                              limit().seconds));
+        }
+        [[noreturn]] void give_up(const error& failure) {
             static_cast<void>(ncclCommAbort(std::exchange(ranks, nullptr)));
-            const error failure(errc::timeout, where.operation, host->rank(), where.round,
-                                "NCCL was not done within %g s; see what holds a peer up, or set a longer timeout",
-                                limit().seconds);
             host->fail(failure.code(), failure.what());
-            throw failure;
+            throw error(failure);
         }
 
+        static constexpr double grace = 1;  // seconds
         Host* host;
         ncclComm_t ranks = nullptr;
         int device = 0;
@@ -179,8 +225,9 @@ private:
     nccl(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
 
-    void require_reachable(const char* which, const void* data, const call_site& where) const {
-        if (data == nullptr) return;
+    void require_reachable(const buffer& checked, const call_site& where) const {
+        const auto& [which, data, count] = checked;
+        if (count == 0) return;
         cudaPointerAttributes about{};
         require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
         if (about.type != cudaMemoryTypeManaged && (about.type != cudaMemoryTypeDevice || about.device != device()))
@@ -188,8 +235,11 @@ private:
                         "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device());
     }
 
-    void await(const call_site& where) {
+    /// What is awaited on the stream: a call that peers carry out with us, or also what is this rank's alone.
+    enum class on_stream { call, anything };
+    void await(on_stream what, const call_site& where) {
         const device_scope scope{device(), rank()};
+        typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {
             const cudaError_t status = cudaStreamQuery(stream_);
             if (status == cudaSuccess) break;
@@ -199,7 +249,8 @@ private:
             ncclResult_t answer = ncclSuccess;
             require_nccl(ncclCommGetAsyncError(side_->ranks, &answer), "ncclCommGetAsyncError", rank(), side_->ranks);
             require_nccl(answer, where.operation, rank(), side_->ranks);
-            if (waiting.expired()) side_->give_up(where);
+            if (what == on_stream::call) side_->look_around(waiting, lost, where);
+            else side_->heed_limit(waiting, where);
         }
     }
 
@@ -214,26 +265,27 @@ inline constexpr fusion_limits fusion_limits_of<nccl<Host>>{1, 0};  // no host m
 template <class Schedule, class Checking, class Op, class Element, class Host>
 void allreduce_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&,
                     collective what = collective::allreduce, int detail = 0) {
-    ranks.template carry<Checking>(describe<Op, Element, Schedule>(what, count, detail), {{"in", in}, {"out", out}},
-                                   [&](ncclComm_t group, cudaStream_t stream) {
-                                       return ncclAllReduce(in, out, count, nccl_element<Element>(), nccl_op<Op>(),
-                                                            group, stream);
-                                   });
+    ranks.template carry<Checking>(
+        describe<Op, Element, Schedule>(what, count, detail), {{"in", in, count}, {"out", out, count}},
+        [&](ncclComm_t group, cudaStream_t stream) {
+            return ncclAllReduce(in, out, count, nccl_element<Element>(), nccl_op<Op>(), group, stream);
+        });
 }
 
 template <class Schedule, class Checking, class Op, class Element, class Host>
 void reduce_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&, int root) {
-    ranks.template carry<Checking>(
-        describe<Op, Element, Schedule>(collective::reduce, count, root),
-        {{"in", in}, {"out", ranks.rank() == root ? out : nullptr}}, [&](ncclComm_t group, cudaStream_t stream) {
-            return ncclReduce(in, out, count, nccl_element<Element>(), nccl_op<Op>(), root, group, stream);
-        });
+    ranks.template carry<Checking>(describe<Op, Element, Schedule>(collective::reduce, count, root),
+                                   {{"in", in, count}, {"out", out, ranks.rank() == root ? count : 0}},
+                                   [&](ncclComm_t group, cudaStream_t stream) {
+                                       return ncclReduce(in, out, count, nccl_element<Element>(), nccl_op<Op>(), root,
+                                                         group, stream);
+                                   });
 }
 
 template <class Schedule, class Checking, class Element, class Host>
 void broadcast_over(nccl<Host>& ranks, Element* data, std::size_t count, int root) {
     ranks.template carry<Checking>(describe<no_op, Element, Schedule>(collective::broadcast, count, root),
-                                   {{"data", data}}, [&](ncclComm_t group, cudaStream_t stream) {
+                                   {{"data", data, count}}, [&](ncclComm_t group, cudaStream_t stream) {
                                        return ncclBroadcast(data, data, count * sizeof(Element), ncclUint8, root, group,
                                                             stream);
                                    });
@@ -256,8 +308,9 @@ ncclResult_t nccl_blocks(std::size_t count, int ranks, Enqueue enqueue) {
 template <class Schedule, class Checking, class Op, class Element, class Host>
 void reduce_scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&) {
     const int size = ranks.size();
+    const std::size_t mine = partition{count, size}.length(ranks.rank());
     ranks.template carry<Checking>(
-        describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0), {{"in", in}, {"out", out}},
+        describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0), {{"in", in, count}, {"out", out, mine}},
         [&](ncclComm_t group, cudaStream_t stream) {
             constexpr ncclDataType_t type = nccl_element<Element>();
             if (count % static_cast<std::size_t>(size) == 0)
@@ -272,8 +325,9 @@ void reduce_scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std
 template <class Schedule, class Checking, class Element, class Host>
 void all_gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count) {
     const int size = ranks.size();
+    const std::size_t mine = partition{count, size}.length(ranks.rank());
     ranks.template carry<Checking>(
-        describe<no_op, Element, Schedule>(collective::all_gather, count, 0), {{"in", in}, {"out", out}},
+        describe<no_op, Element, Schedule>(collective::all_gather, count, 0), {{"in", in, mine}, {"out", out, count}},
         [&](ncclComm_t group, cudaStream_t stream) {
             if (count % static_cast<std::size_t>(size) == 0)
                 return ncclAllGather(in, out, count / static_cast<std::size_t>(size) * sizeof(Element), ncclUint8,
@@ -296,7 +350,7 @@ void explain_way(text& line, nccl<Host>&, collective, const void*, std::size_t) 
 }
 
 /// Levels with NCCL inside: it folds a share of the vector for each rank of the node, the wire folds the shares of equal ranks
-/// of all nodes, NCCL gathers them. The wire takes device memory, as `ddl::staged` does.
+/// of all nodes, NCCL gathers them. The wire takes device memory, as `ddl::staged` does, on the stream of the node.
 template <class Schedule, class Checking, class Op, class Element, class Host, class Wire>
 void allreduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective = collective::allreduce, int = 0) {
@@ -309,6 +363,13 @@ void allreduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element
     ddl::allreduce<tuned, Checking>(ranks.wire(), std::span{mine, blocks.length(node.rank())}, op);
     all_gather_over<direct, Checking>(node, static_cast<const Element*>(mine), out, count);
     guard.end();
+}
+
+/// Nobody leaves before all of its node have come, nor before one of each other node has met all of that.
+template <class Schedule, class Checking, class Host, class Wire>
+void barrier_over(layered<nccl<Host>, Wire>& ranks, collective what = collective::barrier) {
+    barrier_over<Schedule, Checking>(ranks.node(), what);
+    barrier_over<recursive_doubling, Checking>(ranks.wire(), what);
 }
 
 }  // namespace ddl

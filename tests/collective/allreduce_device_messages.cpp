@@ -34,6 +34,7 @@ public:
     bool takes_device_memory() const noexcept { return takes_; }
     static int most_blocks() noexcept { return 3; }
     std::byte* device_scratch(std::size_t bytes) {
+        if (is_full) throw ddl::error(ddl::errc::out_of_memory, name, rank(), -1, "no room for %zu bytes", bytes);
         memory_.resize(bytes);
         return memory_.data();
     }
@@ -53,6 +54,7 @@ public:
     }
 
     const void* out_of_reach = nullptr;
+    bool is_full = false;
     int drains = 0;
     int folds = 0;
 
@@ -100,6 +102,19 @@ BOOST_AUTO_TEST_CASE(memory_out_of_reach_is_refused_and_the_others_are_told) {
             require_error(ddl::errc::invalid_argument, "in is out of reach", [&] { ddl::allreduce(team, values); });
         else require_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
         team.out_of_reach = nullptr;
+        ddl::allreduce(team, values);
+        require(values == std::vector<int>(10, 3), "a sum");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_device_without_room_is_told_to_the_others) {
+    ddl::recording::run(3, [](ddl::recording& wire) {
+        device_messages team{wire, true};
+        std::vector<int> values(10, 1);
+        team.is_full = team.rank() == 1;
+        if (team.is_full) require_error(ddl::errc::out_of_memory, "no room for", [&] { ddl::allreduce(team, values); });
+        else require_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
+        team.is_full = false;
         ddl::allreduce(team, values);
         require(values == std::vector<int>(10, 3), "a sum");
     });

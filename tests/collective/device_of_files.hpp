@@ -75,6 +75,7 @@ public:
         if (opens_before_refusal >= 0 && opens_before_refusal-- == 0)
             throw ddl::error(ddl::errc::system, name, -1, -1, "nothing can be opened");
         ++opens;
+        if (before_open) before_open();
         ddl::descriptor found;
         if (what.how == ddl::exported_memory::by_handle) {
             int names[2];
@@ -96,6 +97,14 @@ public:
     void require_free(stream which, const ddl::call_site& where, int rank) const {
         if (which == captured)
             throw ddl::error(ddl::errc::invalid_argument, where.operation, rank, -1, "under capture");
+    }
+    struct moment {
+        int* marked;
+        void follow(stream) const { --*marked; }
+    };
+    moment mark(stream) {
+        ++marked;
+        return {&marked};
     }
     bool has_caught_up(stream) {
         if (!lag) return is_idle();
@@ -138,12 +147,14 @@ public:
     int opens = 0;
     int closes = 0;
     int launches = 0;
+    int marked = 0;  // moments that nothing has followed yet
     int opens_before_refusal = -1;
     bool refuses_launch = false;
     bool tells_numbers = true;
     double delay = 0;           // of each block of a grid, seconds
     double lag_until = 0;       // when the stream comes to
     std::function<void()> lag;  // this
+    std::function<void()> before_open;
 
 private:
     struct allocation {

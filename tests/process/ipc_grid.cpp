@@ -90,12 +90,13 @@ BOOST_DATA_TEST_CASE(the_other_collectives_reach_the_same_memory, data::make({gp
     });
 }
 
-BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded, data::make({gpus::own, gpus::shared}), which) {
-    run_grids(3, which, [](grid& team) {
+BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded,
+                     data::make({gpus::own, gpus::shared}) * data::make({way::by_handle, way::by_file}), which, how) {
+    run_grids(3, which, [&](grid& team) {
         std::vector<std::unique_ptr<device_values<int>>> memory;
         std::vector<std::span<int>> tensors;
         for (std::size_t i = 0; i < 150; ++i) {
-            memory.push_back(std::make_unique<device_values<int>>(team.device(), 40 * i + 9));
+            memory.push_back(std::make_unique<device_values<int>>(team.device(), 40 * i + 9, how));
             tensors.push_back(memory.back()->span().first(5));
             tensors.push_back(memory.back()->span().subspan(9));
         }
@@ -106,6 +107,17 @@ BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded, data::make({gp
         }
         EXPECT(team.device().opens == 2 * (1 + 150));
     });
+}
+
+BOOST_AUTO_TEST_CASE(files_that_nobody_takes_are_not_lost_in_silence) {
+    const ddl::file_post sender{0};
+    const ddl::file_post receiver{1};
+    const ddl::descriptor file{::memfd_create("file", MFD_CLOEXEC)};
+    BOOST_CHECK_THROW(sender.send(receiver.address(), 0, ddl::descriptor{}), ddl::error);
+    int sent = 0;
+    BOOST_CHECK_THROW(for (; sent < 1'000'000; ++sent) sender.send(receiver.address(), 0, file), ddl::error);
+    while (receiver.receive()) --sent;
+    BOOST_TEST(sent == 0);
 }
 
 BOOST_DATA_TEST_CASE(memory_is_opened_once, data::make({gpus::own, gpus::shared}), which) {
@@ -205,6 +217,38 @@ BOOST_DATA_TEST_CASE(a_grid_that_does_not_start_keeps_nobody_waiting, data::make
     });
 }
 
+namespace {
+
+/// A grid whose rank can be held up when it is about to launch.
+struct held_up_grid : grid {
+    using grid::grid;
+    template <class Body>
+    void launch(const Body& body, ddl::grid_shape shape, const entry* entries, const ddl::call_site& where) {
+        sleep_for(seconds);
+        grid::launch(body, shape, entries, where);
+    }
+    double seconds = 0;
+};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given_up,
+                     data::make({2, 3}) * data::make({gpus::own, gpus::shared}) * data::make({true, false}), ranks,
+                     which, opening) {
+    run_team(ranks, [&](node_type& node) {
+        held_up_grid team{node, gpu_of(which, node.rank())};
+        device_values<int> values{team.device(), 10'000};
+        team.set_timeout(ddl::timeout{0.3});
+        const bool late = team.rank() == 1;
+        if (late && opening) team.device().before_open = [] { sleep_for(1); };
+        if (late && !opening) team.seconds = 1;
+        expect_error(ddl::errc::timeout, late ? "a peer gave up" : "rank 1 did not arrive",
+                     [&] { ddl::allreduce(team, values); });
+        EXPECT(team.device().launches == (late || opening ? 0 : 1));
+        sleep_for(2);  // who comes late finds us alive
+    });
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
     run_team(3, [](node_type& node) {
         expect_error(ddl::errc::system, "there is no such device", [&] { grid{node, node.rank() == 1 ? -1 : 0}; });
@@ -213,6 +257,24 @@ BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
         fill(values.span(), team.rank());
         ddl::allreduce(team, values);
         expect_sum(team, values);
+    });
+}
+
+BOOST_DATA_TEST_CASE(a_window_stays_for_a_while_as_long_as_a_peer_has_it_open, data::make({0.5, 6.0}), seconds) {
+    run_team(3, [&](node_type& node) {
+        double start = 0;
+        {
+            grid team{node, node.rank()};
+            ddl::barrier(team);
+            start = ddl::now();
+            if (team.rank() == 1) sleep_for(seconds);
+        }
+        const double spent = ddl::now() - start;
+        EXPECT(spent >= std::min(seconds, 1.9));
+        EXPECT(spent < std::max(seconds + 1, 4.0) || node.rank() == 1);
+        EXPECT(node.rank() != 1 || spent < seconds + 1);
+        ddl::barrier(node);
+        grid again{node, node.rank()};
     });
 }
 
@@ -241,6 +303,22 @@ BOOST_AUTO_TEST_CASE(calls_that_were_enqueued_follow_each_other) {
         later.wait();
         expect_sum(team, values);
         expect_sum(team, others);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_request_is_done_when_its_grid_is) {
+    run_grids(3, gpus::own, [](grid& team) {
+        device_values<int> values{team.device(), 40'000};
+        fill(values.span(), team.rank());
+        team.device().delay = 0.2;
+        auto later = team.on(7);
+        const double start = ddl::now();
+        const ddl::request call = ddl::allreduce_async(later, values);
+        EXPECT(ddl::now() - start < 0.1);
+        call.wait();
+        EXPECT(team.device().is_idle() && team.device().launches == 1);
+        EXPECT(team.device().marked == 0);
+        expect_sum(team, values);
     });
 }
 

@@ -50,20 +50,20 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     auto& wire = ranks.wire();
     const call_site where{to_string(what), 0};
     const int rank = ranks.rank();
-    try {
+    const partition blocks{count, ranks.size()};
+    const std::size_t mine = blocks.length(rank);
+    const std::size_t stride = (mine * sizeof(Element) + 255) / 256 * 256;
+    wire.queue().drain();  // earlier calls use the scratch
+    std::byte* const arrivals = prepared<Checking>(wire, [&] {
         ranks.require_reachable("in", in, count * sizeof(Element), where);
         ranks.require_reachable("out", out, count * sizeof(Element), where);
-    } catch (const error&) {
-        tell_refusal<Checking>(wire);
-        throw;
-    }
+        return ranks.device_scratch(stride * static_cast<std::size_t>(ranks.size()));
+    });
     compare_levels<Checking>(wire, describe<Op, stored, Schedule>(what, count, detail));
     if (count == 0) return;
     half_done guard{wire};
     guard.begin(where);
 
-    const partition blocks{count, ranks.size()};
-    const std::size_t mine = blocks.length(rank);
     struct run_of_bytes {
         std::byte* data;
         std::size_t bytes;
@@ -72,8 +72,6 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
         return run_of_bytes{reinterpret_cast<std::byte*>(const_cast<Element*>(vector + blocks.first(peer))),
                             blocks.length(peer) * sizeof(Element)};
     };
-    const std::size_t stride = (mine * sizeof(Element) + 255) / 256 * 256;
-    std::byte* const arrivals = ranks.device_scratch(stride * static_cast<std::size_t>(ranks.size()));
     const auto arrival_of = [&](int peer) {
         return run_of_bytes{arrivals + stride * static_cast<std::size_t>(peer), mine * sizeof(Element)};
     };

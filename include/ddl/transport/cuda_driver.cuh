@@ -33,10 +33,10 @@ public:
             throw error(status == CUDA_ERROR_OUT_OF_MEMORY ? errc::out_of_memory : errc::system, name_, rank, -1,
                         "CUDA device %d says error %d; see CUresult in cuda.h", device, static_cast<int>(status));
     }
-    /// The same for those who cannot be told.
+    /// The same for those who cannot be told, or have another way: whether it went well.
     template <class... Arguments>
-    void quietly(Arguments... arguments) const noexcept {
-        static_cast<void>(function_(arguments...));
+    bool quietly(Arguments... arguments) const noexcept {
+        return function_(arguments...) == CUDA_SUCCESS;
     }
 
 private:

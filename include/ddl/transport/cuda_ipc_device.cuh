@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/transport/cuda_driver.cuh>
+#include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/device_block_alone.cuh>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/ipc_device.hpp>
@@ -153,6 +154,7 @@ public:
                         "the stream is under capture, and a graph does without the host sides that order processes; "
                         "call outside of the capture");
     }
+    cuda_moment mark(stream which) const { return {which, device_, rank_}; }
     bool has_caught_up(stream which) const {
         const device_scope scope{device_, rank_};
         return is_ready(cudaStreamQuery(which), "cudaStreamQuery");
@@ -171,6 +173,9 @@ public:
 
     template <class Body>
     void launch(const Body& body, grid_shape shape, const ipc_launch<stream>& how) {
+        static_assert(sizeof(Body) + sizeof(device_launch) <= (CUDART_VERSION < 12010 ? 4096 : 32764),
+                      "ddl: this CUDA hands a kernel 4 KiB; specialise ddl::grid_limits_of<ddl::cuda_ipc<Host>> with a "
+                      "table of 2048 bytes, or take CUDA 12.1 or later");
         const device_scope scope{device_, rank_};
         check(cudaStreamWaitEvent(how.stream, done_, 0), "cudaStreamWaitEvent");
         device_launch whose;
@@ -181,11 +186,14 @@ public:
         void* arguments[] = {&argument, &whose};
         const dim3 blocks{static_cast<unsigned>(shape.blocks)};
         const dim3 threads{static_cast<unsigned>(shape.threads)};
+        // the runtime's form for C: clang refuses that for C++, of CUDA 12
         if (how.together)
-            check(cudaLaunchCooperativeKernel(run_on_device<Body>, blocks, threads, arguments, 0, how.stream),
+            check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks, threads,
+                                              arguments, 0, how.stream),
                   "cudaLaunchCooperativeKernel");
         else
-            check(cudaLaunchKernel(run_without_meetings<Body>, blocks, threads, arguments, 0, how.stream),
+            check(cudaLaunchKernel(reinterpret_cast<const void*>(&run_without_meetings<Body>), blocks, threads,
+                                   arguments, 0, how.stream),
                   "cudaLaunchKernel");
         check(cudaEventRecord(done_, how.stream), "cudaEventRecord");
     }
@@ -249,7 +257,8 @@ private:
 #if CUDART_VERSION >= 13000
         CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID};
         void* answers[] = {&number};
-        cuda_driver::get().get_attributes(rank_, device_, 1U, &asked[0], &answers[0], place);
+        // drivers may refuse it, and say nothing of what they leave there
+        if (!cuda_driver::get().get_attributes.quietly(1U, &asked[0], &answers[0], place)) number = 0;
 #else
         static_cast<void>(place);
 #endif

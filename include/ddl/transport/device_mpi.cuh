@@ -36,7 +36,10 @@ public:
     }
     device_mpi(const device_mpi&) = delete;
     device_mpi& operator=(const device_mpi&) = delete;
-    ~device_mpi() { static_cast<void>(cudaFree(scratch_)); }
+    ~device_mpi() {
+        queue().drain();  // the wire's, which outlives this
+        static_cast<void>(cudaFree(scratch_));
+    }
 
     int rank() const noexcept { return wire_->rank(); }
     int size() const noexcept { return wire_->size(); }
@@ -87,7 +90,8 @@ public:
         for (int each = 0; each < ranks; ++each) how.ranks[each] = static_cast<unsigned char>(each);
         Body argument = body;
         void* arguments[] = {&argument, &how};
-        require_cuda(cudaLaunchKernel(run_without_meetings<Body>,
+        // the runtime's form for C: clang refuses that for C++, of CUDA 12
+        require_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&run_without_meetings<Body>),
                                       dim3{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(ranks)},
                                       dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
                      "cudaLaunchKernel", rank(), device_);

@@ -3,13 +3,14 @@
 
 #include <ddl/transport/local_socket.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
 namespace ddl {
 
 /// Open files sent among processes of one host that know each other's `address()`. No member blocks: what was sent lies at
-/// the receiver's, who looks there when it knows by other means that the sender is done.
+/// the receiver's, who looks there when it knows by other means that the sender is done. The system lets few be under way.
 class file_post {
 public:
     struct address_type {
@@ -28,8 +29,9 @@ public:
         socket_ = local_socket::open();
         if (!socket_) throw refused_by_system("file_post", rank, "socket");
         // numbers of processes repeat where containers share a network: whoever finds a name taken takes the next one
-        for (unsigned turn = 0;; ++turn) {
-            std::snprintf(address_.name, sizeof address_.name, "files-%d-%u", static_cast<int>(::getpid()), turn);
+        static std::atomic<unsigned> turn{0};  // and none is used again
+        for (;;) {
+            std::snprintf(address_.name, sizeof address_.name, "files-%d-%u", static_cast<int>(::getpid()), turn++);
             errno = socket_.bind(address_.name);
             if (errno == 0) break;
             if (errno != EADDRINUSE) throw refused_by_system("file_post", rank, "bind");
@@ -38,13 +40,19 @@ public:
     }
 
     const address_type& address() const noexcept { return address_; }
+    /// Whether the one of that address has gone, if only with its process.
+    static bool gone(const address_type& address) noexcept {
+        const local_socket way = local_socket::open();
+        return way && way.connect(address.name) == ECONNREFUSED;
+    }
 
     void send(const address_type& to, std::uint32_t index, const descriptor& file) const {
         const local_socket way = local_socket::open();
         if (!way) throw refused_by_system("file_post", rank_, "socket");
         errno = way.connect(to.name);
         if (errno != 0) throw refused_by_system("file_post", rank_, "connect");
-        way.send(letter{rank_, index}, &file);
+        errno = way.send(letter{rank_, index}, &file);
+        if (errno != 0) throw refused_by_system("file_post", rank_, "sendmsg");
     }
 
     /// One of those that have come, from this user's processes; none if there is none.

@@ -13,7 +13,8 @@ namespace ddl {
 /// The buffers of a call of an `ipc_grid`: told to the peers, opened by them, and where they then lie.
 ///
 /// Each rank has a page for it in its host's staging, published with its notice. In `open_all` ranks agree that all could be
-/// opened: it throws on all of them or on none. Files are sent to those who ask for them, which costs two meetings more.
+/// opened: it throws on all of them or on none. Files are sent to those who ask for them, a few at a time,
+/// which costs two meetings more each time.
 template <class Host, ipc_device Device>
 class ipc_buffers {
 public:
@@ -24,21 +25,15 @@ public:
                         sizeof(page), host.staging_bytes());
     }
 
-    /// A buffer of the call that is about to be entered. Throws if peers cannot come to it.
+    /// A buffer of the call that is about to be entered. Throws if peers cannot come to it; then there is no call.
     void tell(const char* which, const void* data, std::size_t bytes, const call_site& where) {
-        try {
-            const exported_memory what = device().identify(which, data, bytes, where, rank());
-            for (const exported_memory& each : told_)
-                if (each.first == what.first && each.id == what.id) return;
-            if (told_.size() == page::most)
-                throw error(errc::invalid_argument, where.operation, rank(), -1,
-                            "tensors of more than %zu allocations; pass fewer, or parts of larger allocations",
-                            page::most);
-            told_.push_back(exported(what));
-        } catch (...) {
-            untell();
-            throw;
-        }
+        const exported_memory what = device().identify(which, data, bytes, where, rank());
+        for (const exported_memory& each : told_)
+            if (each.first == what.first && each.id == what.id) return;
+        if (told_.size() == page::most)
+            throw error(errc::invalid_argument, where.operation, rank(), -1,
+                        "tensors of more than %zu allocations; pass fewer, or parts of larger allocations", page::most);
+        told_.push_back(exported(what));
     }
     /// There will be no such call.
     void untell() noexcept { told_.clear(); }
@@ -69,18 +64,18 @@ public:
                     if (!std::exchange(idle, true)) let_idle();
                     if (what.how == exported_memory::by_handle) opened_.open(peer, what);
                     else {
+                        if (std::exchange(mine.wants, 1) == 0) std::fill_n(mine.wanted, host_->size(), 0);
                         mine.wanted[static_cast<std::size_t>(peer)][i] = true;
-                        mine.wants = 1;
                     }
                 }
         });
         meet(where);
-        int wanting = 0;  // the same on all ranks
-        for (int peer = 0; peer < host_->size(); ++peer) wanting += page_of(peer).wants;
-        if (wanting != 0) {
-            attempt([&] { send_files(); });
+        std::size_t most = 0;  // files of a rank, the same on all ranks
+        for (int from = 0; from < host_->size(); ++from) most = std::max(most, wanted_of(from));
+        for (std::size_t first = 0; first < most; first += under_way) {
+            attempt([&] { send_files(first); });
             meet(where);
-            attempt([&] { open_files(where); });
+            attempt([&] { open_files(where, first + under_way >= most); });
             meet(where);
         }
         for (int peer = 0; peer < host_->size(); ++peer) {
@@ -119,15 +114,21 @@ public:
 private:
     struct page {
         static constexpr std::size_t most = 1024;
-        page() noexcept {}  // lest it wipes what nobody reads
+        page() noexcept {}
         std::uint32_t count;
         std::atomic<use> by{use::none};
         // written after the notices:
         int wants = 0;
         fault failed;
-        std::bitset<most> wanted[grid_window::most_ranks];  // of each rank: the buffers whose files are needed
-        exported_memory buffers[most];
+        // lest it wipes what nobody reads:
+        union {
+            std::bitset<most> wanted[grid_window::most_ranks];  // of each rank: whose files are needed, if `wants`
+        };
+        union {
+            exported_memory buffers[most];
+        };
     };
+    static constexpr std::size_t under_way = 16;  // files of a rank
 
     int rank() const noexcept { return host_->rank(); }
     Device& device() noexcept { return team_->device(); }
@@ -145,24 +146,35 @@ private:
     }
 
     bool wants(int peer, int from, std::uint32_t index) noexcept {
-        return index < page_of(from).count && page_of(peer).wanted[static_cast<std::size_t>(from)][index];
+        const page& theirs = page_of(peer);
+        return index < page_of(from).count && theirs.wants != 0 && theirs.wanted[static_cast<std::size_t>(from)][index];
+    }
+    /// How many files a rank is to send.
+    std::size_t wanted_of(int from) noexcept {
+        std::size_t files = 0;
+        for (int peer = 0; peer < host_->size(); ++peer)
+            if (page_of(peer).wants != 0) files += page_of(peer).wanted[static_cast<std::size_t>(from)].count();
+        return files;
     }
 
-    void send_files() {
+    /// Sends the files from the one of number `first` on.
+    void send_files(std::size_t first) {
+        std::size_t number = 0;
         for (std::uint32_t i = 0; i < page_of(rank()).count; ++i)
             for (int peer = 0; peer < host_->size(); ++peer)
-                if (wants(peer, rank(), i))
+                if (wants(peer, rank(), i) && number++ - first < under_way)  // one below `first` wraps around
                     team_->post().send(team_->files_of(peer), i, device().export_file(page_of(rank()).buffers[i]));
     }
 
-    void open_files(const call_site& where) {
+    /// Opens those that have come. If they were the `last`, none may be missing.
+    void open_files(const call_site& where, bool last) {
         while (const auto parcel = team_->post().receive()) {
             const auto [from, index] = parcel->what;
             if (from < 0 || from >= host_->size() || !wants(rank(), from, index)) continue;
             if (const exported_memory& what = page_of(from).buffers[index]; opened_.find(from, what) == nullptr)
                 opened_.open(from, what, parcel->file);
         }
-        for (int peer = 0; peer < host_->size(); ++peer)
+        for (int peer = 0; last && peer < host_->size(); ++peer)
             for (std::uint32_t i = 0; i < page_of(peer).count; ++i)
                 if (wants(rank(), peer, i) && opened_.find(peer, page_of(peer).buffers[i]) == nullptr)
                     throw error(errc::system, where.operation, rank(), where.round,

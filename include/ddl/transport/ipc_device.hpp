@@ -54,6 +54,7 @@ concept ipc_device = requires(Device& device, const Device& constant, typename D
     { device.is_idle() } -> std::same_as<bool>;              // the grid that was launched last has ended
     { device.missed() } -> std::same_as<int>;                // the rank that a grid waited for in vain, or -1
     device.give_up(rank);                                    // noexcept: blocks that wait for it stop waiting
+    device.mark(stream).follow(stream);                      // orders it, of another thread, behind that of this one
 };
 
 }  // namespace ddl

@@ -36,6 +36,14 @@ public:
     /// This communicator for calls that enqueue on `stream`. They return when all ranks have enqueued theirs; where ranks share
     /// a GPU, when they are done. It refers to this one.
     ipc_grid on(stream_type stream) const noexcept { return {side_, stream, false}; }
+    /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
+    template <class Policy>
+        requires requires(Policy& policy) {
+            { get_stream(policy) } -> std::same_as<stream_type>;
+        }
+    ipc_grid on(Policy policy) const {
+        return on(get_stream(policy));
+    }
 
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
     void wait() { await_stream(call_site{"wait"}); }
@@ -66,8 +74,13 @@ public:
     bool blocks_meet() const noexcept { return side_->team.together(); }
 
     void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) {
-        device().require_free(stream_, where, rank());
-        if (bytes != 0) side_->buffers.tell(which, data, bytes, where);
+        try {
+            device().require_free(stream_, where, rank());
+            if (bytes != 0) side_->buffers.tell(which, data, bytes, where);
+        } catch (...) {
+            side_->buffers.untell();
+            throw;
+        }
     }
 
     entry arrive(const call_site& where) {
@@ -84,7 +97,9 @@ public:
 
     /// Opens the buffers of all ranks. All call it once they have told of them. Throws on all ranks or on none.
     void open_buffers(const call_site& where) {
-        side_->buffers.open_all(where, [&] { await_grid(where); });
+        const auto failure =
+            failure_of(where, rank(), [&] { side_->buffers.open_all(where, [&] { await_grid(where); }); });
+        if (failure) leave(*failure);
     }
     std::uint64_t translated(int peer, std::uint64_t address) noexcept {
         return side_->buffers.translated(peer, address);
@@ -97,7 +112,7 @@ public:
         const auto failure = failure_of(where, rank(), [&] {
             buffers.use_by(rank()) = use::some;
             for (int peer = 0; peer < size(); ++peer)
-                if (buffers.use_by(peer) == use::leaves) buffers.meet(where);  // where we hear why
+                if (buffers.use_by(peer) == use::leaves) hear_why(where);
             device().launch(body, shape, ipc_launch<stream_type>{stream_, rank(), blocks_meet(), limit()});
             if (!blocks_meet()) await_grid(where);
             buffers.use_by(rank()) = use::none;
@@ -106,19 +121,26 @@ public:
         if (!failure) return;
         fail(failure->code(), failure->what());
         device().give_up(rank());  // our grid would wait for peers that do not come
-        const timeout patient{std::min(limit().seconds, longest_work)};
-        side_->await_quietly(patient);
-        buffers.use_by(rank()) = use::leaves;
-        patience waiting{patient};
-        for (int peer = 0; peer < size(); ++peer)
-            while (buffers.use_by(peer) == use::some)
-                if (waiting.pause() && (host().lost(peer) || waiting.expired())) break;
-        throw error(*failure);
+        side_->await_quietly(patience_of_leaver());
+        leave(*failure);
     }
 
     void follow(const entry*, const call_site&) const noexcept {}
     void settle(const call_site& where) {
         if (blocks_) await_grid(where);
+    }
+
+    /// For nonblocking calls: what the caller has put on the stream comes before, and the thread that carries them out waits for
+    /// the grid. See `start`.
+    auto defer() {
+        struct deferral {
+            ipc_grid* ranks;
+            decltype(std::declval<Device&>().mark(stream_type{})) before;
+            void begin() const { before.follow(ranks->stream_); }
+            void end() const { ranks->await_grid(call_site{"wait"}); }
+            bool done() const noexcept { return true; }
+        };
+        return deferral{this, device().mark(stream_)};
     }
 
 private:
@@ -129,7 +151,10 @@ private:
         template <class... Arguments>
         explicit rank_side(Host& wire, Arguments&&... of_device)
             : host{wire}, team{wire, std::forward<Arguments>(of_device)...}, buffers{wire, team} {}
-        ~rank_side() { await_quietly(timeout{host.limit().seconds + 1}); }
+        ~rank_side() {
+            host.queue().drain();  // which outlives this, and its calls do not
+            await_quietly(timeout{host.limit().seconds + 1});
+        }
 
         /// Waits for the device. A peer that has ended may have done its part before; but if our grid does not end soon
         /// after, it is told to stop.
@@ -164,6 +189,25 @@ private:
 
     ipc_grid(std::shared_ptr<rank_side> side, stream_type stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
+
+    /// A peer has left this call, and said why before.
+    [[noreturn]] void hear_why(const call_site& where) {
+        host().begin(where);
+        throw peer_gave_up(fault{errc::peer_lost, "it ended before it could say why"}, where, rank());
+    }
+
+    /// Leaves a call whose buffers peers have been told of. Who comes to `launch` late sees it; who is there is waited for.
+    [[noreturn]] void leave(const error& failure) {
+        ipc_buffers<Host, Device>& buffers = side_->buffers;
+        fail(failure.code(), failure.what());
+        buffers.use_by(rank()) = use::leaves;
+        patience waiting{patience_of_leaver()};
+        for (int peer = 0; peer < size(); ++peer)
+            while (buffers.use_by(peer) == use::some)
+                if (waiting.pause() && (host().lost(peer) || waiting.expired())) break;
+        throw error(failure);
+    }
+    timeout patience_of_leaver() const noexcept { return timeout{std::min(limit().seconds, longest_work)}; }
 
     void await_stream(const call_site& where) {
         side_->await(endless, [&] { return device().has_caught_up(stream_); });

@@ -85,7 +85,22 @@ public:
         if (!failure && other >= 0)
             failure = error(errc::system, Device::name, host.rank(), -1,
                             "rank %d cannot reach the memory of others; see its own error", other);
-        if (failure) throw *failure;
+        if (!failure) return;
+        windows_.reset();  // a peer may free what we have open only after that
+        static_cast<void>(failure_of(where, host.rank(), [&] { host.exchange(0, where); }));
+        throw *failure;
+    }
+    ipc_team(const ipc_team&) = delete;
+    ipc_team& operator=(const ipc_team&) = delete;
+    /// Waits a while for the peers to close this rank's window, which goes with the device.
+    ~ipc_team() {
+        const file_post::address_type ours = post_->address();
+        windows_.reset();
+        post_.reset();  // which tells them that we have closed theirs
+        patience waiting{timeout{longest_farewell}};
+        for (const file_post::address_type& theirs : files_)
+            while (std::strcmp(theirs.name, ours.name) != 0 && !file_post::gone(theirs) && !waiting.expired())
+                ::usleep(1000);
     }
 
     Device& device() noexcept { return *device_; }
@@ -98,6 +113,8 @@ public:
     const file_post::address_type& files_of(int peer) const noexcept { return files_[static_cast<std::size_t>(peer)]; }
 
 private:
+    static constexpr double longest_farewell = 2;  // seconds
+
     struct greeting {
         std::array<std::byte, 16> gpu{};
         exported_memory window;

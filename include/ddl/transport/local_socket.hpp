@@ -50,9 +50,9 @@ public:
         return ::getsockopt(number(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.uid : static_cast<uid_t>(-1);
     }
 
-    /// Sends a message, with a file if one is given. Nothing happens if the other end is closed.
+    /// Sends a message, with a file if one is given. Returns 0 or what `errno` said, as where the other end is closed.
     template <class Message>
-    void send(const Message& words, const descriptor* file = nullptr) const noexcept {
+    int send(const Message& words, const descriptor* file = nullptr) const noexcept {
         iovec part{const_cast<Message*>(&words), sizeof words};
         ancillary room;
         msghdr message{};
@@ -68,7 +68,9 @@ public:
             const int sent = file->number();
             std::memcpy(CMSG_DATA(head), &sent, sizeof sent);
         }
-        while (::sendmsg(number(), &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {}
+        while (::sendmsg(number(), &message, MSG_NOSIGNAL) < 0)
+            if (errno != EINTR) return errno;
+        return 0;
     }
 
     enum class arrival { none, message, end };
