@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(extents_are_those_of_a_communicator) {
     sums([&](float* data, std::size_t count) {
         ddl_request* started = nullptr;
         BOOST_TEST_REQUIRE(ddl_start_allreduce(world, data, data, count, DDL_FLOAT, DDL_SUM, &started) == DDL_OK);
-        BOOST_TEST_REQUIRE(ddl_wait(started) == DDL_OK);
+        BOOST_TEST_REQUIRE(ddl_wait_request(started) == DDL_OK);
     });
     BOOST_TEST(ddl_close(alone) == DDL_OK);
     BOOST_TEST(ddl_close(world) == DDL_OK);
