@@ -179,6 +179,33 @@ BOOST_AUTO_TEST_CASE(modes_are_hierarchies_of_their_extents) {
     BOOST_TEST(ddl_close(world) == DDL_OK);
 }
 
+BOOST_AUTO_TEST_CASE(extents_are_those_of_a_communicator) {
+    ddl_communicator* world = nullptr;
+    ddl_communicator* alone = nullptr;
+    BOOST_TEST_REQUIRE(ddl_open_environment(&world) == DDL_OK);
+    const int ranks = ddl_get_size(world);
+    const int rank = ddl_get_rank(world);
+    BOOST_TEST_REQUIRE(ddl_split(world, rank, 0, &alone) == DDL_OK);
+    const std::string mode = ranks == 4 ? "-mode b:2x2" : "-mode r:" + std::to_string(ranks);
+    BOOST_TEST_REQUIRE(ddl_set_options(world, mode.c_str()) == DDL_OK);
+    if (rank == 0) BOOST_TEST_REQUIRE(ddl_set_options(alone, "") == DDL_OK);
+    const auto sums = [&](auto run) {
+        std::vector<float> values(1000, 1.0F);
+        run(values.data(), values.size());
+        BOOST_TEST(std::count(values.begin(), values.end(), static_cast<float>(ranks)) == 1000);
+    };
+    sums([&](float* data, std::size_t count) {
+        BOOST_TEST_REQUIRE(ddl_run_allreduce(world, data, data, count, DDL_FLOAT, DDL_SUM) == DDL_OK);
+    });
+    sums([&](float* data, std::size_t count) {
+        ddl_request* started = nullptr;
+        BOOST_TEST_REQUIRE(ddl_start_allreduce(world, data, data, count, DDL_FLOAT, DDL_SUM, &started) == DDL_OK);
+        BOOST_TEST_REQUIRE(ddl_wait_request(started) == DDL_OK);
+    });
+    BOOST_TEST(ddl_close(alone) == DDL_OK);
+    BOOST_TEST(ddl_close(world) == DDL_OK);
+}
+
 BOOST_AUTO_TEST_CASE(after_the_end_nothing_starts_again) {
     BOOST_TEST(ddl_finalize() == DDL_SUCCESS);
     expect_line("was finalized", [] { return ddl_init(""); });

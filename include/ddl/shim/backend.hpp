@@ -37,8 +37,10 @@ public:
     virtual void set_timeout(double seconds) noexcept = 0;
     /// Memory that peers can map, where the transport has some.
     virtual memory_source memory() const noexcept = 0;
-    /// How the levels of `by_extents` are cut: the ranks of each level, innermost first. Of the whole library.
-    virtual void set_extents(const int* extents, int levels) noexcept = 0;
+    /// How many ranks each of the levels of `by_extents` has, innermost first.
+    virtual void set_extents(const int* extents) noexcept = 0;
+    /// Makes them those of the next calls of this thread.
+    virtual void use_extents() const noexcept = 0;
     /// Whether the machine groups the ranks so: consecutive ones, equally many a node.
     virtual bool nodes_of(int ranks) const noexcept = 0;
 };

@@ -40,6 +40,7 @@ ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, 
 
 inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task& asked,
                             const listener& heard) noexcept {
+    if (ranks.has_extents) ranks.ranks->use_extents();
     const ddl_status status = how.run(ranks.object, asked, heard);
     return status == DDL_OK ? status : unless_interrupted(status, ranks, asked, heard);
 }

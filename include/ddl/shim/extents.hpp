@@ -6,16 +6,17 @@
 #include <ddl/schedule/recursive_halving.hpp>
 #include <ddl/schedule/ring.hpp>
 
+#include <algorithm>
+
 namespace ddl::shim {
 
-/// How many ranks each level of the machine has, innermost first, as a program said once before its first call: what
-/// `-mode b:4x2x3` is about. Levels beyond the last have one rank.
+/// How many ranks each level of the machine has, innermost first: what `-mode b:4x2x3` is about. Levels beyond the last have
+/// one rank. A schedule is a type and knows no communicator: the extents are those of the one whose call the thread carries out.
 struct by_extents {
     static constexpr int levels = 4;
 
-    static void set(const int* extents, int count) noexcept {
-        for (int level = 0; level < levels; ++level) extents_[level] = level < count ? extents[level] : 1;
-    }
+    /// What later calls of this thread go by: `levels` numbers.
+    static void use(const int* extents) noexcept { std::copy_n(extents, levels, extents_); }
 
     /// The levels from `first` on as a shape of `size` ranks; one level of all where the extents are of another group.
     static shape of(int size, int first) noexcept {
@@ -27,7 +28,7 @@ struct by_extents {
     }
 
 private:
-    static inline int extents_[levels] = {1, 1, 1, 1};
+    static inline thread_local int extents_[levels] = {1, 1, 1, 1};
 };
 
 /// A hierarchy of the extents that the program gave, whatever the machine looks like: `Inner` in the innermost groups,

@@ -21,6 +21,7 @@ struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
     int size = 0;
     int schedule = 0;             // of reductions
     int mode = 0;                 // what `ddl_set_options` would have in its place, where the library has it
+    bool has_extents = false;     // whether `ddl_set_options` has set some
     std::uint64_t opened = 0;     // the how manyth communicator of this process it is
     std::atomic<int> started{0};  // nonblocking calls under way
     std::atomic<bool> interrupted{false};

@@ -4,6 +4,7 @@
 #include <ddl/shim/backend.hpp>
 #include <ddl/shim/extents.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace ddl::shim {
@@ -57,10 +58,11 @@ public:
         if constexpr (requires { ranks_.allocator(); }) return ranks_.allocator();
         else return {};
     }
-    void set_extents(const int* extents, int levels) noexcept override {
+    void set_extents(const int* extents) noexcept override {
         ranks_.queue().drain();  // calls under way still look at the old ones
-        by_extents::set(extents, levels);
+        std::copy_n(extents, by_extents::levels, extents_);
     }
+    void use_extents() const noexcept override { by_extents::use(extents_); }
     bool nodes_of(int ranks) const noexcept override {
         if constexpr (clustered_transport<Transport>) {
             auto& world = const_cast<Transport&>(ranks_);
@@ -80,6 +82,7 @@ private:
     }
 
     Transport ranks_;
+    int extents_[by_extents::levels] = {1, 1, 1, 1};
 };
 
 /// Opens transports that need no more than a job's name, or nothing at all.

@@ -22,6 +22,7 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->size = ranks->size();
     made->schedule = 0;
     made->mode = 0;
+    made->has_extents = false;
     made->interrupted = false;
     made->opened = ++opened;
     made->ranks = std::move(ranks);
@@ -201,7 +202,8 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
             return refused(DDL_UNSUPPORTED, "set_options", ranks->rank,
                            "this library was built without the mode %c; pass p", given.mode);
         if (given.levels == 0) given.extents[0] = ranks->size;
-        ranks->ranks->set_extents(given.extents, by_extents::levels);
+        ranks->ranks->set_extents(given.extents);
+        ranks->has_extents = true;
         ranks->mode = found;
         return DDL_OK;
     });
