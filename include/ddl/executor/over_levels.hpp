@@ -175,14 +175,20 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
 }
 template <class Checking, class Transport>
 void compare_levels(Transport& ranks, call what) {
-    if constexpr (requires { ranks.wire(); }) what.limits = cut_of(ranks.wire()).fingerprint();
     const call_site where{to_string(what.what), 0};
     ranks.begin(where);
+    // as calls that know no levels do, which a rank may make by mistake
+    const auto compare_over = [&](auto& wire) {
+        what.limits = cut_of(wire).fingerprint();
+        compare_calls(wire, what, where);
+    };
     if constexpr (!Checking::compares) return;
+    else if constexpr (message_transport<Transport>) compare_over(ranks);
     else if constexpr (clustered_transport<Transport>) {
         ranks.wire().begin(where);
-        compare_calls(ranks.wire(), what, where);  // as calls that know no levels do there
+        compare_over(ranks.wire());
     } else {
+        if constexpr (requires { ranks.wire(); }) what.limits = cut_of(ranks.wire()).fingerprint();
         agree(ranks, {what, what, ranks.rank(), -1}, where).throw_if_differs(what, ranks.rank());
     }
 }
