@@ -73,7 +73,7 @@ BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 
     ddl::recording::run(ranks, [&](ddl::recording& wire) {
         device_messages team{wire, takes};
         int calls = 0;
-        for (const std::size_t count : {0, 1, 4, 1000, 40'001}) {
+        for (const std::size_t count : {0U, 1U, 4U, 1000U, 40'001U}) {
             const auto expected = sums_of_small_values(team.size(), count);
             const auto wanted = [&](std::size_t i) { return expected[i]; };
             const auto before = small_values<float>(team.rank(), count);

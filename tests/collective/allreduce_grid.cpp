@@ -149,10 +149,13 @@ BOOST_AUTO_TEST_CASE(a_request_is_done_when_the_grid_is) {
 
 BOOST_AUTO_TEST_CASE(what_a_grid_leaves_is_thrown_by_its_request) {
     std::atomic<bool> given_up = false;
+    std::vector<int>
+        memory[2];  // of both until both grids have ended: the late one writes where the other has given up
     grid_of_threads::run(
         2,
         [&](grid_of_threads& team) {
-            std::vector<int> values(20'000, 1);
+            std::vector<int>& values = memory[team.rank()];
+            values.assign(20'000, 1);
             team.blocks = false;
             team.starts = team.rank() == 0;
             const ddl::request sum = ddl::allreduce_async(team, values);

@@ -170,7 +170,8 @@ BOOST_AUTO_TEST_CASE(ranks_that_cut_messages_otherwise_do_not_run_together) {
 BOOST_AUTO_TEST_CASE(on_one_host_messages_are_cut_otherwise_and_short_ones_shorter) {
     ddl::recording::run(3, [](ddl::recording& team) {
         housed ranks{team.split(0, team.rank())};
-        for (const std::size_t count : {0, 1, 20, 21, 22, 25, 26, 250, 251, 501, 750, 753, 4001, 20'000}) {
+        for (const std::size_t count :
+             {0U, 1U, 20U, 21U, 22U, 25U, 26U, 250U, 251U, 501U, 750U, 753U, 4001U, 20'000U}) {
             sums<ddl::recursive_doubling>(ranks, count);
             sums<ddl::ring>(ranks, count);
             sums<own::gossip>(ranks, count);
