@@ -93,31 +93,33 @@ BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 
     });
 }
 
-BOOST_AUTO_TEST_CASE(memory_out_of_reach_is_refused_and_the_others_are_told) {
-    ddl::recording::run(3, [](ddl::recording& wire) {
+namespace {
+/// Rank 1 meets `code` and `words` once `trouble` is its, the others learn of it, and the next call is as good as any.
+template <class Trouble>
+void a_refusal_is_told(ddl::errc code, const char* words, Trouble trouble) {
+    ddl::recording::run(3, [&](ddl::recording& wire) {
         device_messages team{wire, true};
         std::vector<int> values(10, 1);
-        if (team.rank() == 1) team.out_of_reach = values.data();
-        if (team.rank() == 1)
-            require_error(ddl::errc::invalid_argument, "in is out of reach", [&] { ddl::allreduce(team, values); });
-        else require_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
+        const bool refuses = team.rank() == 1;
+        if (refuses) trouble(team, values.data());
+        require_error(refuses ? code : ddl::errc::mismatch, refuses ? words : "see its own error",
+                      [&] { ddl::allreduce(team, values); });
         team.out_of_reach = nullptr;
-        ddl::allreduce(team, values);
-        require(values == std::vector<int>(10, 3), "a sum");
-    });
-}
-
-BOOST_AUTO_TEST_CASE(a_device_without_room_is_told_to_the_others) {
-    ddl::recording::run(3, [](ddl::recording& wire) {
-        device_messages team{wire, true};
-        std::vector<int> values(10, 1);
-        team.is_full = team.rank() == 1;
-        if (team.is_full) require_error(ddl::errc::out_of_memory, "no room for", [&] { ddl::allreduce(team, values); });
-        else require_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
         team.is_full = false;
         ddl::allreduce(team, values);
         require(values == std::vector<int>(10, 3), "a sum");
     });
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(memory_out_of_reach_is_refused_and_the_others_are_told) {
+    a_refusal_is_told(ddl::errc::invalid_argument, "in is out of reach",
+                      [](device_messages& team, int* data) { team.out_of_reach = data; });
+}
+
+BOOST_AUTO_TEST_CASE(a_device_without_room_is_told_to_the_others) {
+    a_refusal_is_told(ddl::errc::out_of_memory, "no room for",
+                      [](device_messages& team, int*) { team.is_full = true; });
 }
 
 BOOST_AUTO_TEST_CASE(ranks_whose_wires_differ_are_told) {

@@ -322,6 +322,15 @@ BOOST_AUTO_TEST_CASE(a_request_is_done_when_its_grid_is) {
     });
 }
 
+namespace {
+template <class Results>
+void survivors_know_that_rank_1_has_ended(const Results& results) {
+    for (const std::size_t survivor : {0U, 2U})
+        BOOST_TEST((results[survivor].is(ddl::errc::peer_lost) && results[survivor].mentions("rank 1 has ended")),
+                   "rank " << survivor << " " << results[survivor]);
+}
+}  // namespace
+
 BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
                      data::make({gpus::own, gpus::shared}) * data::make({0, 1}), which, turns) {
     children ranks(60);
@@ -346,10 +355,7 @@ BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
     ranks.kill(1);
     const auto results = ranks.finish();
     BOOST_TEST(ddl::now() - start < 15);
-    for (const int survivor : {0, 2})
-        BOOST_TEST((results[static_cast<std::size_t>(survivor)].is(ddl::errc::peer_lost) &&
-                    results[static_cast<std::size_t>(survivor)].mentions("rank 1 has ended")),
-                   "rank " << survivor << " " << results[static_cast<std::size_t>(survivor)]);
+    survivors_know_that_rank_1_has_ended(results);
 }
 
 BOOST_AUTO_TEST_CASE(a_process_that_dies_after_its_launch_is_told_to_the_others) {
@@ -369,8 +375,5 @@ BOOST_AUTO_TEST_CASE(a_process_that_dies_after_its_launch_is_told_to_the_others)
     const double start = ddl::now();
     const auto results = ranks.finish();
     BOOST_TEST(ddl::now() - start < 15);
-    for (const int survivor : {0, 2})
-        BOOST_TEST((results[static_cast<std::size_t>(survivor)].is(ddl::errc::peer_lost) &&
-                    results[static_cast<std::size_t>(survivor)].mentions("rank 1 has ended")),
-                   "rank " << survivor << " " << results[static_cast<std::size_t>(survivor)]);
+    survivors_know_that_rank_1_has_ended(results);
 }
