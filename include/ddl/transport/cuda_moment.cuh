@@ -16,13 +16,20 @@ public:
         cudaEvent_t event = nullptr;
         require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
         event_.reset(event, [](cudaEvent_t old) { static_cast<void>(cudaEventDestroy(old)); });
-        require_cuda(cudaEventRecord(event, stream), "cudaEventRecord", rank, device);
+        mark(stream);
+    }
+    /// Moves it to where `stream` stands now.
+    void mark(cudaStream_t stream) const {
+        const device_scope scope{device_, rank_};
+        require_cuda(cudaEventRecord(event_.get(), stream), "cudaEventRecord", rank_, device_);
     }
     /// What `stream` is given from now on comes after.
     void follow(cudaStream_t stream) const {
         const device_scope scope{device_, rank_};
         require_cuda(cudaStreamWaitEvent(stream, event_.get(), 0), "cudaStreamWaitEvent", rank_, device_);
     }
+
+    cudaEvent_t event() const noexcept { return event_.get(); }
 
 private:
     int device_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/cuda_team.cuh>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/stream_policy.cuh>
@@ -290,33 +291,23 @@ private:
 class cuda_peer::deferral {
 public:
     explicit deferral(const cuda_peer& ranks) : side_{ranks.side_.get()}, stream_{ranks.stream_} {
-        if (ranks.is_captured()) return;
-        const device_scope scope = on_device();
-        cudaEvent_t event = nullptr;
-        require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank(),
-                     side_->device());
-        event_.reset(event, [](cudaEvent_t old) { static_cast<void>(cudaEventDestroy(old)); });
-        record();
+        if (!ranks.is_captured()) moment_.emplace(stream_, side_->device(), rank());
     }
     /// The stream of the thread that carries the call out may be another one than the caller's, by the same handle.
     void begin() const {
-        if (!event_) return;
-        const device_scope scope = on_device();
-        require_cuda(cudaStreamWaitEvent(stream_, event_.get(), 0), "cudaStreamWaitEvent", rank(), side_->device());
+        if (moment_) moment_->follow(stream_);
     }
     void end() const {
-        if (!event_) return;
-        const device_scope scope = on_device();
-        record();
+        if (moment_) moment_->mark(stream_);
     }
     bool done() const {
-        if (!event_) return true;
-        const device_scope scope = on_device();
+        if (!moment_) return true;
+        const device_scope scope{side_->device(), rank()};
         // a query in the thread's own mode would break what any other thread captures in mode Global
         cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
         require_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode", rank(),
                      side_->device());
-        const cudaError_t status = cudaEventQuery(event_.get());
+        const cudaError_t status = cudaEventQuery(moment_->event());
         static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
         if (status == cudaErrorNotReady) return false;
         side_->heed(status, "cudaEventQuery", call_site{"wait"});
@@ -325,14 +316,10 @@ public:
 
 private:
     int rank() const noexcept { return side_->host.rank(); }
-    device_scope on_device() const { return {side_->device(), rank()}; }
-    void record() const {
-        require_cuda(cudaEventRecord(event_.get(), stream_), "cudaEventRecord", rank(), side_->device());
-    }
 
     rank_side* side_;  // which carries this out before it goes
     cudaStream_t stream_;
-    std::shared_ptr<CUevent_st> event_;
+    std::optional<cuda_moment> moment_;
 };
 
 inline cuda_peer::deferral cuda_peer::defer() { return deferral{*this}; }
