@@ -167,37 +167,42 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
     here.leave();
 }
 
+/// Starts the fold of a vector whose result `What` says where to put: in one shot if it is short.
+template <collective What, class Op, class Stored, class Call, grid_transport Transport>
+void launch_fold(Transport& ranks, Call& here, const grid_ranks<Stored>& places, std::size_t count, const Op& op,
+                 int root) {
+    constexpr grid_limits limits = grid_limits_of<Transport>;
+    using one_shot = grid_one_shot<Op, Stored>;
+    if constexpr (one_shot::parcels_of_a_block != 0)
+        if (blocks_meet(ranks) && count * sizeof(Stored) <= limits.one_shot) {
+            const int blocks = most_blocks<one_shot>(ranks);
+            if (count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
+                return here.launch(one_shot{places, count, op, What == collective::reduce ? root : -1},
+                                   one_shot_shape<one_shot>(count, blocks, limits.threads));
+        }
+    using two_shot = grid_two_shot<Op, Stored, What>;
+    here.launch(two_shot{places, count, op, root}, shared_shape<two_shot, Stored>(ranks, count));
+}
+
 /// Folds `count` elements of every rank into `out` of every rank. The host sides compare the call, then each grid is launched
 /// once. Blocks until the grids have ended where the transport does; else it returns when all ranks have launched.
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
     using stored = grid_element_t<Op, Element>;
-    constexpr grid_limits limits = grid_limits_of<Transport>;
-    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
-        using one_shot = grid_one_shot<Op, stored>;
-        if constexpr (one_shot::parcels_of_a_block != 0)
-            if (blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot) {
-                const int blocks = most_blocks<one_shot>(ranks);
-                if (count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
-                    return here.launch(one_shot{places, count, op},
-                                       one_shot_shape<one_shot>(count, blocks, limits.threads));
-            }
-        using two_shot = grid_two_shot<Op, stored>;
-        here.launch(two_shot{places, count, op}, shared_shape<two_shot, stored>(ranks, count));
-    };
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::allreduce, count, 0), in, count, out,
-                                 count, launch);
+                                 count, [&](auto& here, const grid_ranks<stored>& places) {
+                                     launch_fold<collective::allreduce>(ranks, here, places, count, op, 0);
+                                 });
 }
 
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     using stored = grid_element_t<Op, Element>;
-    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
-        using body = grid_two_shot<Op, stored, collective::reduce>;
-        here.launch(body{places, count, op, root}, shared_shape<body, stored>(ranks, count));
-    };
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce, count, root), in, count, out,
-                                 ranks.rank() == root ? count : 0, launch);
+                                 ranks.rank() == root ? count : 0,
+                                 [&](auto& here, const grid_ranks<stored>& places) {
+                                     launch_fold<collective::reduce>(ranks, here, places, count, op, root);
+                                 });
 }
 
 /// `count` elements in, block `rank` of them out.
@@ -334,7 +339,8 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
         line.append("in one launch: every rank exchanges half of the blocks that it and a peer have for each other");
     else if (std::same_as<Op, no_op>)
         line.append("in one launch: every rank moves its block or share to where it belongs");
-    else if (what == collective::allreduce && blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot)
+    else if ((what == collective::allreduce || what == collective::reduce) && blocks_meet(ranks) &&
+             count * sizeof(Element) <= limits.one_shot)
         line.append("one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
                     limits.one_shot);
     else
