@@ -119,10 +119,11 @@ void long_vectors(report& out, int size, std::size_t bytes, const add_rates& lim
         ranks.launch(fused, {quickest->first, widest.threads}, stream);
     });
     const double moved = 2e-3 * size * static_cast<double>(bytes);
-    out.row("two-shot %-12s p=%d %8zu KiB a rank  plain %10.1f us %5.0f GB/s, %5.1f %% of an add's %5.0f   graph %10.1f "
-            "us, %5.1f %% of %5.0f; blocks %d of %d",
-            ddl::element_name<Element>(), size, bytes / kibi, best, moved / best, 100 * moved / best / limit.plain,
-            limit.plain, graph, 100 * moved / graph / limit.graph, limit.graph, smallest, widest.blocks);
+    out.row(
+        "two-shot %-12s p=%d %8zu KiB a rank  plain %10.1f us %5.0f GB/s, %5.1f %% of an add's %5.0f   graph %10.1f "
+        "us, %5.1f %% of %5.0f; blocks %d of %d",
+        ddl::element_name<Element>(), size, bytes / kibi, best, moved / best, 100 * moved / best / limit.plain,
+        limit.plain, graph, 100 * moved / graph / limit.graph, limit.graph, smallest, widest.blocks);
     if constexpr (std::is_same_v<Element, float>) {
         const double copied = straightforward(ranks, count, stream, 1);
         out.row("         the straightforward form takes %.1f us, %.1f times as long", copied, copied / best);
@@ -150,10 +151,10 @@ void short_vectors(report& out, int size, std::size_t bytes, cudaStream_t stream
     const double plain_barrier = microseconds_each(stream, rows, 100, barrier);
     const double graph_barrier = microseconds_in_a_graph(stream, rows, 100, barrier);
     const double copied = straightforward(ranks, count, stream, 20);
-    out.row("one-shot p=%d %6zu B  plain %6.2f us, barrier %6.2f: %+5.2f   graph %6.2f us, barrier %6.2f: %+5.2f   "
-            "straightforward %7.2f us",
-            size, bytes, plain, plain_barrier, plain - plain_barrier, graph, graph_barrier, graph - graph_barrier,
-            copied);
+    out.row(
+        "one-shot p=%d %6zu B  plain %6.2f us, barrier %6.2f: %+5.2f   graph %6.2f us, barrier %6.2f: %+5.2f   "
+        "straightforward %7.2f us",
+        size, bytes, plain, plain_barrier, plain - plain_barrier, graph, graph_barrier, graph - graph_barrier, copied);
 }
 
 /// `ddl::allreduce(team.on(stream), in, out)` as programs call it, plainly, and by a graph of such calls.
@@ -210,9 +211,10 @@ void library_calls(report& out, int size, std::size_t bytes) {
         ddl::barrier(team);
         require_sums(sums.as<float>(), count, seed, size, "a graph of calls");
         if (leads)
-            out.row("ddl::allreduce(team.on(stream), in, out)  p=%d %9zu B  plain %10.2f us a call on the slowest rank, graph "
-                    "%10.2f us",
-                    size, bytes, plain, in_graph);
+            out.row(
+                "ddl::allreduce(team.on(stream), in, out)  p=%d %9zu B  plain %10.2f us a call on the slowest rank, graph "
+                "%10.2f us",
+                size, bytes, plain, in_graph);
         require_success(cudaEventDestroy(join), "cudaEventDestroy");
     });
     require_success(cudaEventDestroy(fork), "cudaEventDestroy");
@@ -248,22 +250,26 @@ void through_the_host(report& out, std::size_t bytes) {
         const double reduce = slowest_rank(host, [&] { ddl::allreduce(host, std::span{pinned.data(), count}); });
         const double store = copy(sums.as<void>(), pinned.data());
         if (host.rank() == 0)
-            out.row("staged p=2 %8zu KiB a rank  %9.3f ms; to the host %9.3f ms, back %9.3f ms, host collective %9.3f ms: "
-                    "%3.0f %% of the slowest",
-                    bytes / kibi, 1e3 * staged, 1e3 * fetch, 1e3 * store, 1e3 * reduce,
-                    100 * std::max({fetch, store, reduce}) / staged);
+            out.row(
+                "staged p=2 %8zu KiB a rank  %9.3f ms; to the host %9.3f ms, back %9.3f ms, host collective %9.3f ms: "
+                "%3.0f %% of the slowest",
+                bytes / kibi, 1e3 * staged, 1e3 * fetch, 1e3 * store, 1e3 * reduce,
+                100 * std::max({fetch, store, reduce}) / staged);
     });
 }
 
 void write_header(const char* path, const std::string& machine, const std::vector<ddl::grid_row>& grids) {
     std::ofstream file{path};
-    file << "// Grids of ddl for " << machine << ", written by benchmarks/gpu/run: the smallest whose float, bfloat16 and\n"
-            "// float8_e4m3 sums take at most 3 % longer than those of the quickest. All ranks shared one GPU.\n"
-            "// Include it in every source file of every program of a job. Ranks of which some go without it get an error.\n"
-            "#pragma once\n\n#include <ddl/executor/grid_limits.hpp>\n\nnamespace ddl {\nclass cuda_peer;\n}  // namespace ddl\n\n"
-            "template <>\ninline constexpr ddl::grid_limits ddl::grid_limits_of<ddl::cuda_peer>{\n    .grids = {\n";
+    file
+        << "// Grids of ddl for " << machine
+        << ", written by benchmarks/gpu/run: the smallest whose float, bfloat16 and\n"
+           "// float8_e4m3 sums take at most 3 % longer than those of the quickest. All ranks shared one GPU.\n"
+           "// Include it in every source file of every program of a job. Ranks of which some go without it get an error.\n"
+           "#pragma once\n\n#include <ddl/executor/grid_limits.hpp>\n\nnamespace ddl {\nclass cuda_peer;\n}  // namespace ddl\n\n"
+           "template <>\ninline constexpr ddl::grid_limits ddl::grid_limits_of<ddl::cuda_peer>{\n    .grids = {\n";
     for (const ddl::grid_row& row : grids)
-        file << "        {.ranks = " << row.ranks << ", .bytes = " << row.bytes << ", .blocks = " << row.blocks << "},\n";
+        file << "        {.ranks = " << row.ranks << ", .bytes = " << row.bytes << ", .blocks = " << row.blocks
+             << "},\n";
     file << "    }};\n";
     if (!file.flush()) throw std::runtime_error(std::string{path} + " cannot be written");
 }

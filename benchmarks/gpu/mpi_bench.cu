@@ -40,19 +40,21 @@ void measure(ddl::mpi& wire, report& out, std::size_t bytes) {
         require_success(cudaMemcpyAsync(pinned.data(), in.as<void>(), bytes, cudaMemcpyDeviceToHost, stream),
                         "cudaMemcpyAsync");
         stream.wait();
-        require_mpi(MPI_Allreduce(MPI_IN_PLACE, pinned.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM,
-                                  MPI_COMM_WORLD),
-                    "MPI_Allreduce");
+        require_mpi(
+            MPI_Allreduce(MPI_IN_PLACE, pinned.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+            "MPI_Allreduce");
         require_success(cudaMemcpyAsync(sums.as<void>(), pinned.data(), bytes, cudaMemcpyHostToDevice, stream),
                         "cudaMemcpyAsync");
         stream.wait();
     });
     const double ours = time_of("ddl::staged", [&] {
-        ddl::allreduce(queued, std::span<const float>{in.as<float>(), count}, std::span<float>{sums.as<float>(), count});
+        ddl::allreduce(queued, std::span<const float>{in.as<float>(), count},
+                       std::span<float>{sums.as<float>(), count});
     });
     if (wire.rank() == 0)
-        out.row("over MPI p=%d %8zu KiB a rank  copies and MPI_Allreduce %9.3f ms, ddl::staged %9.3f ms, %.2f times as quick",
-                wire.size(), bytes / 1024, by_hand, ours, by_hand / ours);
+        out.row(
+            "over MPI p=%d %8zu KiB a rank  copies and MPI_Allreduce %9.3f ms, ddl::staged %9.3f ms, %.2f times as quick",
+            wire.size(), bytes / 1024, by_hand, ours, by_hand / ours);
 }
 
 }  // namespace
@@ -66,7 +68,9 @@ int main() {
         for (const std::size_t kibi : {64, 1024, 16 * 1024, 64 * 1024}) {
             const auto bytes = kibi * 1024;
             // 20 times and more, two copies and the collective of each rank
-            int goes = wire.rank() != 0 || out.has_time_for("over MPI", 20.0 * 4 * wire.size() * static_cast<double>(bytes), bytes_a_second);
+            int goes =
+                wire.rank() != 0 ||
+                out.has_time_for("over MPI", 20.0 * 4 * wire.size() * static_cast<double>(bytes), bytes_a_second);
             require_mpi(MPI_Bcast(&goes, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
             if (goes != 0) measure(wire, out, bytes);
         }

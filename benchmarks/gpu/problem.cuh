@@ -64,7 +64,8 @@ public:
 
     /// Throws unless every rank's output is the sum, and no block has missed another.
     void require_sums(const std::string& what) {
-        for (int rank = 0; rank < places.size; ++rank) ::require_sums(places.out[rank], count_, seed_, places.size, what);
+        for (int rank = 0; rank < places.size; ++rank)
+            ::require_sums(places.out[rank], count_, seed_, places.size, what);
         for (int rank = 0; rank < places.size; ++rank)
             if (team_.faults()[rank] != 0) throw std::runtime_error(what + ": a block waited in vain");
     }

@@ -60,7 +60,8 @@ public:
 
 private:
     int ranks_;
-    int threads_of_a_block_ = ranks_ == 3 ? 3 : 1;  // so that all bodies run in blocks of several, and are quickly through
+    int threads_of_a_block_ =
+        ranks_ == 3 ? 3 : 1;  // so that all bodies run in blocks of several, and are quickly through
     std::vector<std::vector<std::uint64_t>> memory_;
 };
 

@@ -75,7 +75,8 @@ void requests(ddl::cuda_peer& team) {
 class held_stream {
 public:
     void hold(cudaStream_t stream) {
-        ddl::require_cuda(cudaLaunchHostFunc(stream, [](void* held) { static_cast<held_stream*>(held)->wait(); }, this),
+        ddl::require_cuda(cudaLaunchHostFunc(
+                              stream, [](void* held) { static_cast<held_stream*>(held)->wait(); }, this),
                           "cudaLaunchHostFunc", -1, 0);
     }
     void release() { goes_on_ = true; }

@@ -111,7 +111,7 @@ thrust::device_vector<Element> filled(std::size_t count, Value value) {
 template <class Element, class Value>
 void require_filled(const thrust::device_vector<Element>& got, Value value, const char* otherwise) {
     const thrust::host_vector<Element> here = got;
-    for (std::size_t i = 0; i < here.size(); ++i) 
+    for (std::size_t i = 0; i < here.size(); ++i)
         require(static_cast<float>(here[i]) == static_cast<float>(static_cast<Element>(static_cast<float>(value(i)))),
                 otherwise);
 }

@@ -199,8 +199,7 @@ template <class Schedule, class Checking, class Op, class Element, grid_transpor
 void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     using stored = grid_element_t<Op, Element>;
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce, count, root), in, count, out,
-                                 ranks.rank() == root ? count : 0,
-                                 [&](auto& here, const grid_ranks<stored>& places) {
+                                 ranks.rank() == root ? count : 0, [&](auto& here, const grid_ranks<stored>& places) {
                                      launch_fold<collective::reduce>(ranks, here, places, count, op, root);
                                  });
 }
@@ -209,12 +208,12 @@ void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t 
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
     using stored = grid_element_t<Op, Element>;
-    call_grids<Checking, stored>(
-        ranks, describe<Op, stored, Schedule>(collective::reduce_scatter, count, 0), in, count, out,
-        partition{count, ranks.size()}.length(ranks.rank()), [&](auto& here, const grid_ranks<stored>& places) {
-            using body = grid_two_shot<Op, stored, collective::reduce_scatter>;
-            here.launch(body{places, count, op}, shared_shape<body, stored>(ranks, count));
-        });
+    call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce_scatter, count, 0), in, count,
+                                 out, partition{count, ranks.size()}.length(ranks.rank()),
+                                 [&](auto& here, const grid_ranks<stored>& places) {
+                                     using body = grid_two_shot<Op, stored, collective::reduce_scatter>;
+                                     here.launch(body{places, count, op}, shared_shape<body, stored>(ranks, count));
+                                 });
 }
 
 /// A call in which every rank moves its block of `count` elements, or a share of them.
