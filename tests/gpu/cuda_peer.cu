@@ -74,6 +74,13 @@ void requests(ddl::cuda_peer& team) {
 /// would come to say so.
 class held_stream {
 public:
+    held_stream() = default;
+    held_stream(const held_stream&) = delete;
+    held_stream& operator=(const held_stream&) = delete;
+    ~held_stream() {
+        release();
+        static_cast<void>(cudaDeviceSynchronize());  // the stream looks at this no more
+    }
     void hold(cudaStream_t stream) {
         ddl::require_cuda(cudaLaunchHostFunc(
                               stream, [](void* held) { static_cast<held_stream*>(held)->wait(); }, this),
