@@ -48,8 +48,8 @@ struct grid_one_shot {
     grid_ranks<Element> ranks;
     std::size_t count = 0;
     Op op;  // with [[no_unique_address]] nvcc 13 takes the whole for twice as long, and the driver reads past it
-    int root =
-        -1;  // of a reduce: who alone stores the result. The others hear from all too, lest one is two shots ahead
+    /// Of a reduce, who alone stores the result. The others hear from all too, lest one is two shots ahead.
+    int root = -1;
 
     /// The most elements that so many blocks of a rank can carry.
     static constexpr std::size_t most(int blocks) noexcept {
