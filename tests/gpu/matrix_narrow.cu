@@ -3,6 +3,8 @@
 #include "peer_checks.cuh"
 
 int main() {
-    return whole_matrix("gpu.matrix_narrow", std::tuple<ddl::half, ddl::bfloat16, ddl::float8_e4m3, ddl::float8_e5m2,
-                                                        __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2>{});
+    return whole_matrix("gpu.matrix_narrow",
+                        std::tuple<ddl::half, ddl::bfloat16, ddl::float8_e4m3, ddl::float8_e5m2, __half, __nv_bfloat16,
+                                   __nv_fp8_e4m3, __nv_fp8_e5m2>{},
+                        [](auto&) {});
 }

@@ -169,9 +169,9 @@ void others(ddl::cuda_peer& team) {
     }
 }
 
-/// A program of every op with each of these elements, and of the other collectives with them.
-template <class... Elements>
-int whole_matrix(const char* name, std::tuple<Elements...> elements) {
+/// A program of every op with each of these elements, of the other collectives with them, and of `more(team)`.
+template <class... Elements, class More>
+int whole_matrix(const char* name, std::tuple<Elements...> elements, More more) {
     return on_a_gpu(name, [&] {
         for (const int ranks : {2, 5})
             run_peers(ranks, [&](ddl::cuda_peer& team) {
@@ -183,6 +183,7 @@ int whole_matrix(const char* name, std::tuple<Elements...> elements) {
                     if constexpr (ddl::combines<ddl::sum, typename ddl::alias_of<Element>::type>) others<Element>(team);
                 };
                 (moved_too.template operator()<Elements>(), ...);
+                more(team);
             });
     });
 }
