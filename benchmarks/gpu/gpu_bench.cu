@@ -31,7 +31,7 @@ struct empty_barrier {
     }
 };
 
-constexpr double seconds_in_all = 240;
+constexpr double seconds_in_all = 200;
 constexpr int rows = 11;
 constexpr std::size_t kibi = 1024;
 constexpr std::size_t mebi = kibi * kibi;

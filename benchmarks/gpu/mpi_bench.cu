@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr double seconds_in_all = 30;
+constexpr double seconds_in_all = 20;
 constexpr double bytes_a_second = 1e9;  // of a host that is slow, for estimates
 
 void require_mpi(int status, const char* operation) {
