@@ -12,6 +12,10 @@
 
 namespace data = boost::unit_test::data;
 
+// what benchmarks/gpu writes for a machine
+template <>
+inline constexpr ddl::grid_limits ddl::grid_limits_of<grid_of_threads>{.grids = {{2, 100'000, 2}, {3, 200'000, 1}}};
+
 namespace {
 
 constexpr std::size_t short_and_long[] = {0, 1, 7, 1000, 16384, 16385, 40'001};
@@ -28,6 +32,10 @@ struct device_vector {
     std::size_t size() const noexcept { return values.size(); }
 };
 static_assert(ddl::contiguous<device_vector<int>&> && ddl::writable<device_vector<int>&>);
+
+struct heavy {  // a body
+    static constexpr int runs_at_once = 1;
+};
 
 }  // namespace
 
@@ -186,4 +194,35 @@ BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {
     BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 100, 512).blocks == 100);
     BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 10'000, 512).blocks ==
                ddl::grid_window::most_blocks);
+}
+
+BOOST_DATA_TEST_CASE(a_table_says_how_many_blocks_a_rank_has, data::make({2, 3, 5}), ranks) {
+    grid_of_threads::run(ranks, [](grid_of_threads& team) {
+        const auto blocks_for = [&](std::size_t count) {
+            std::vector<float> values(count, 1);
+            ddl::allreduce(team, values);
+            require(values == std::vector<float>(count, static_cast<float>(team.size())), "a sum");
+            return team.blocks_of_last();
+        };
+        const bool two = team.size() == 2;
+        const bool many = team.size() > 3;
+        require(blocks_for(25'000) == (two ? 2 : many ? 3 : 1), "the first row that fits");
+        require(blocks_for(25'001) == (many ? 3 : 1), "a longer vector, of the next row");
+        require(blocks_for(50'001) == 3, "beyond the table: as many as run at once");
+        require(blocks_for(1536) == 3, "a short vector, whose blocks do not meet");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranks_compare_their_tables) {
+    constexpr ddl::grid_limits limits{.grids = {{2, 100'000, 2}}};
+    BOOST_TEST(limits.fingerprint() != ddl::grid_limits{}.fingerprint());
+    for (const ddl::grid_row other : {ddl::grid_row{3, 100'000, 2}, {2, 100'001, 2}, {2, 100'000, 3}})
+        BOOST_TEST(limits.fingerprint() != (ddl::grid_limits{.grids = {other}}).fingerprint());
+    BOOST_TEST(limits.blocks(2, 100, 1) == 1, "no more than run at once");
+}
+
+BOOST_AUTO_TEST_CASE(a_transport_may_know_how_many_blocks_of_a_body_run) {
+    grid_of_threads::run(1, [](grid_of_threads& team) {
+        require(ddl::most_blocks<heavy>(team) == 1 && ddl::most_blocks<int>(team) == 3, "its own, or that of all");
+    });
 }

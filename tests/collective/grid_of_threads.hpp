@@ -51,6 +51,13 @@ public:
     std::uint64_t* const* windows() const noexcept { return windows_; }
     static int most_blocks() noexcept { return 3; }
     int launches() const noexcept { return launches_; }
+    int blocks_of_last() const noexcept { return blocks_of_last_; }
+    /// What a body says that few of its blocks run at once.
+    template <class Body>
+        requires requires { Body::runs_at_once; }
+    static int most_blocks_of() noexcept {
+        return Body::runs_at_once;
+    }
 
     /// Pretends that no GPU reaches address 64.
     void require_reachable(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where) const {
@@ -88,6 +95,7 @@ public:
         for (int peer = 0; peer < size(); ++peer)
             if (entries[peer].rank != peer) std::terminate();
         ++launches_;
+        blocks_of_last_ = shape.blocks;
         join();  // launches of a rank follow each other
         running_ = shape.blocks;
         for (int block = 0; block < shape.blocks; ++block)
@@ -125,6 +133,7 @@ private:
     std::atomic<int> missing_ = -1;
     std::atomic<int> running_ = 0;
     int launches_ = 0;
+    int blocks_of_last_ = 0;
 };
 
 static_assert(ddl::grid_transport<grid_of_threads>);

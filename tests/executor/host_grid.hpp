@@ -5,11 +5,13 @@
 #include <ddl/transport/grid_window.hpp>
 #include <ddl/transport/host_block.hpp>
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
-/// Windows of some ranks, and one thread for each block of each rank: what a GPU does in one launch.
+/// Windows of some ranks, and threads for each block of each rank: what a GPU does in one launch.
 class host_grid {
 public:
     explicit host_grid(int ranks) : ranks_{ranks} {
@@ -37,15 +39,20 @@ public:
     template <class Body>
     std::vector<int> run(const Body& body, int blocks, ddl::timeout limit = ddl::timeout{60}, int absent = -1) {
         std::vector<int> missing(static_cast<std::size_t>(ranks_ * blocks), -1);
+        std::deque<ddl::host_threads> together;
         std::vector<std::thread> threads;
         for (int block = 0; block < blocks; ++block)
-            for (int rank = 0; rank < ranks_; ++rank)
-                if (rank != absent)
-                    threads.emplace_back([&, rank, block] {
-                        ddl::host_block space{rank, block, blocks, limit};
+            for (int rank = 0; rank < ranks_; ++rank) {
+                if (rank == absent) continue;
+                auto* const mine = &together.emplace_back(threads_of_a_block_);
+                for (int thread = 0; thread < threads_of_a_block_; ++thread)
+                    threads.emplace_back([&, rank, block, thread, mine] {
+                        ddl::host_block space{rank, block, blocks, limit, *mine, static_cast<std::size_t>(thread)};
                         body(space);
-                        missing[static_cast<std::size_t>(rank * blocks + block)] = space.missing();
+                        if (const int missed = space.missing(); missed >= 0)
+                            std::atomic_ref{missing[static_cast<std::size_t>(rank * blocks + block)]} = missed;
                     });
+            }
         for (std::thread& thread : threads) thread.join();
         std::erase(missing, -1);
         return missing;
@@ -53,6 +60,8 @@ public:
 
 private:
     int ranks_;
+    int threads_of_a_block_ =
+        ranks_ == 3 ? 3 : 1;  // so that all bodies run in blocks of several, and are quickly through
     std::vector<std::vector<std::uint64_t>> memory_;
 };
 

@@ -1,196 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every collective over virtual ranks of a GPU; every op and every element against a fold on the host in rank order.
-// With -DDDL_TEST_WHOLE_MATRIX every op meets every element that it has a meaning for: that takes a minute or more to compile.
-#include <ddl/all_gather.hpp>
-#include <ddl/all_to_all.hpp>
-#include <ddl/allreduce.hpp>
+// Every collective over virtual ranks of a GPU, and some ops and elements, against a fold on the host in rank order; all of them
+// are in matrix_*.cu. With --fault: what a program is told whose own kernel fails; that ends all work on the GPU, so it is
+// a run of its own.
 #include <ddl/barrier.hpp>
-#include <ddl/broadcast.hpp>
-#include <ddl/gather.hpp>
-#include <ddl/reduce.hpp>
-#include <ddl/reduce_scatter.hpp>
-#include <ddl/scatter.hpp>
-#include <ddl/transport/cuda_peer.cuh>
 
-#include <thrust/device_vector.h>
-#include <thrust/host_vector.h>
 #include <thrust/system/cuda/execution_policy.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <span>
+#include <string_view>
 #include <thread>
-#include <tuple>
 
-#include "../collective/require.hpp"
-#include "gpu_test.cuh"
+#include "peer_checks.cuh"
 
 namespace {
 
-/// A hang ends sooner than ctest gives up, so that we hear who waits for whom.
-template <class Body>
-void run(int ranks, Body body) {
-    ddl::cuda_peer::run(ranks, body, ddl::timeout{20});
-}
-
-struct first_of_both {  // a user's op that depends on the order of its operands
-    template <class Type>
-    constexpr Type operator()(const Type& left, const Type&) const {
-        return left;
-    }
-};
-
-template <class Element>
-concept has_index = requires(Element element) { element.index; };
-
-/// From -4 to 4, an integer from 0 to 99: the hash of SplitMix64, for a generator for each value would take minutes to seed.
-template <class Element>
-Element value_of(int rank, std::size_t i, std::uint64_t seed) {
-    std::uint64_t x = (seed * 1'000'003 + i * 131 + static_cast<std::size_t>(rank)) * 0x9e37'79b9'7f4a'7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58'476d'1ce4'e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d0'49bb'1331'11ebULL;
-    x ^= x >> 31;
-    const double value = static_cast<double>(x >> 11) / 1'125'899'906'842'624.0 - 4;
-    if constexpr (has_index<Element>) return {static_cast<decltype(Element{}.value)>(value), rank};
-    else if constexpr (std::is_integral_v<Element>) return static_cast<Element>(x % 100);
-    else return static_cast<Element>(static_cast<float>(value));
-}
-
-template <class Op, class Element>
-void check(ddl::cuda_peer& team, std::size_t count, std::size_t offset, std::uint64_t seed) {
-    using ours = typename ddl::alias_of<Element>::type;
-    using accumulator = ddl::accumulator_t<Op, ours>;
-    const Op op{};
-    thrust::host_vector<Element> mine(count + offset);
-    std::vector<ours> wanted(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto value = [&](int rank) { return value_of<ours>(rank, i, seed); };
-        accumulator sum = static_cast<accumulator>(value(0));
-        for (int rank = 1; rank < team.size(); ++rank) sum = op(sum, static_cast<accumulator>(value(rank)));
-        wanted[i] = static_cast<ours>(ddl::finish(op, sum, team.size()));
-        mine[offset + i] = std::bit_cast<Element>(value(team.rank()));
-    }
-    thrust::device_vector<Element> in = mine;
-    thrust::device_vector<Element> out(count + offset);
-    const auto part = [&](auto& vector) {
-        return std::span<Element>{thrust::raw_pointer_cast(vector.data()) + offset, count};
-    };
-    const auto same = [&](const thrust::device_vector<Element>& got) {
-        const thrust::host_vector<Element> here = got;
-        if constexpr (has_index<Element>)  // not its bits: there is padding
-            return std::equal(wanted.begin(), wanted.end(), here.begin() + static_cast<std::ptrdiff_t>(offset));
-        else return count == 0 || std::memcmp(here.data() + offset, wanted.data(), count * sizeof(Element)) == 0;
-    };
-    ddl::allreduce<ddl::direct>(team, part(in), part(out), op);
-    require(same(out), "beside: other bits than on the host");
-    ddl::allreduce(team, part(in), op);
-    require(same(in), "in place: other bits than on the host");
-}
-
-template <class Op, class Element>
-void sweep(ddl::cuda_peer& team) {
-    if (team.rank() == 0)
-        std::fprintf(stderr, "%s of %s, %d ranks\n", ddl::op_name<Op>(),
-                     ddl::element_name<typename ddl::alias_of<Element>::type>(), team.size());
-    std::uint64_t seed = 0;
-    for (const std::size_t count : {0, 1, 3, 127, 4096, 16'385, 300'001})
-        for (const std::size_t offset : {0, 1}) check<Op, Element>(team, count, offset, ++seed);
-}
-
-template <class Op, class... Elements>
-void sweep_op(ddl::cuda_peer& team, std::tuple<Elements...>) {
-    const auto if_it_means_something = [&]<class Element>() {
-        if constexpr (ddl::combines<Op, typename ddl::alias_of<Element>::type>) sweep<Op, Element>(team);
-    };
-    (if_it_means_something.template operator()<Elements>(), ...);
-}
-
-using elements = std::tuple<float, double, std::int8_t, std::int64_t, ddl::half, ddl::bfloat16, ddl::float8_e4m3,
-                            ddl::float8_e5m2, __half, __nv_bfloat16, ddl::located<float>>;
-
 void matrix(ddl::cuda_peer& team) {
-#ifdef DDL_TEST_WHOLE_MATRIX
-    const auto each_op = [&]<class... Ops>(std::tuple<Ops...>) { (sweep_op<Ops>(team, elements{}), ...); };
-    each_op(std::tuple<ddl::sum, ddl::product, ddl::minimum, ddl::maximum, ddl::average, ddl::bit_and, ddl::bit_or,
-                       ddl::bit_xor, ddl::logical_and, ddl::logical_or, ddl::logical_xor, ddl::minimum_location,
-                       ddl::maximum_location, first_of_both>{});
-#else
     sweep_op<ddl::sum>(team, std::tuple<float, double, std::int8_t, ddl::float8_e4m3, __half>{});
     sweep<ddl::average, ddl::bfloat16>(team);
     sweep<ddl::maximum, ddl::float8_e5m2>(team);
     sweep<ddl::bit_xor, std::int64_t>(team);
     sweep<ddl::minimum_location, ddl::located<float>>(team);
     sweep<first_of_both, std::int32_t>(team);
-#endif
-}
-
-/// A vector on the device, element `i` being `value(i)`.
-template <class Element, class Value>
-thrust::device_vector<Element> filled(std::size_t count, Value value) {
-    thrust::host_vector<Element> values(count);
-    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<Element>(value(i));
-    return values;
-}
-template <class Element, class Value>
-void require_filled(const thrust::device_vector<Element>& got, Value value, const char* otherwise) {
-    const thrust::host_vector<Element> here = got;
-    for (std::size_t i = 0; i < here.size(); ++i) require(here[i] == static_cast<Element>(value(i)), otherwise);
-}
-
-/// What is not folded into all outputs. Small whole numbers: sums are exact.
-template <class Element>
-void others(ddl::cuda_peer& team) {
-    const int rank = team.rank();
-    const int size = team.size();
-    const auto ranks = static_cast<std::size_t>(size);
-    const auto value = [](int of, std::size_t i) { return (of * 7 + static_cast<int>(i % 11)) % 13; };
-    const auto sum = [&](std::size_t i) {
-        int all = 0;
-        for (int of = 0; of < size; ++of) all += value(of, i);
-        return all;
-    };
-    const auto ours = [&](std::size_t i) { return value(rank, i); };
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, ranks * 64, std::size_t{300'001}}) {
-        const auto own = ddl::block(count, size, rank);
-        const int root = size / 2;
-        const bool is_root = rank == root;
-        const auto vector = filled<Element>(count, ours);
-        thrust::device_vector<Element> whole(count);
-        thrust::device_vector<Element> part(own.count);
-
-        ddl::reduce(team, vector, whole, ddl::sum{}, root);
-        if (is_root) require_filled(whole, sum, "reduce");
-        ddl::reduce_scatter(team, vector, part);
-        require_filled(
-            part, [&](std::size_t i) { return sum(own.first + i); }, "reduce_scatter");
-        ddl::all_gather(team, part, whole);
-        require_filled(whole, sum, "all_gather");
-        whole = vector;
-        ddl::broadcast(team, whole, root);
-        require_filled(
-            whole, [&](std::size_t i) { return value(root, i); }, "broadcast");
-
-        thrust::device_vector<Element> all(is_root ? count * ranks : 0);
-        ddl::gather(team, vector, all, root);
-        require_filled(
-            all, [&](std::size_t i) { return value(static_cast<int>(i / count), i % count); }, "gather");
-        thrust::device_vector<Element> back(count);
-        ddl::scatter(team, all, back, root);
-        require_filled(back, ours, "scatter");
-
-        auto pairs = filled<Element>(count * ranks, ours);
-        thrust::device_vector<Element> exchanged(count * ranks);
-        const auto from_all = [&](std::size_t i) {
-            return value(static_cast<int>(i / count), static_cast<std::size_t>(rank) * count + i % count);
-        };
-        ddl::all_to_all(team, pairs, exchanged);
-        require_filled(exchanged, from_all, "all_to_all");
-        ddl::all_to_all(team, pairs);
-        require_filled(pairs, from_all, "all_to_all in place");
-    }
 }
 
 /// Tensors of many lengths, on 16 bytes and off them, in few launches: the bits of a call for each.
@@ -239,6 +70,31 @@ void requests(ddl::cuda_peer& team) {
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), 0);
 }
 
+/// Keeps a stream from going on, until told or for some seconds: under a tool that runs one launch after the other nobody else
+/// would come to say so.
+class held_stream {
+public:
+    held_stream() = default;
+    held_stream(const held_stream&) = delete;
+    held_stream& operator=(const held_stream&) = delete;
+    ~held_stream() {
+        release();
+        static_cast<void>(cudaDeviceSynchronize());  // the stream looks at this no more
+    }
+    void hold(cudaStream_t stream) {
+        ddl::require_cuda(cudaLaunchHostFunc(
+                              stream, [](void* held) { static_cast<held_stream*>(held)->wait(); }, this),
+                          "cudaLaunchHostFunc", -1, 0);
+    }
+    void release() { goes_on_ = true; }
+
+private:
+    void wait() const {
+        for (int i = 0; i < 3000 && !goes_on_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    std::atomic<bool> goes_on_{false};
+};
+
 /// A request that is pending leaves the captures of others alone, in the mode that forbids most, too.
 void a_capture_beside_a_request(ddl::cuda_peer& team) {
     cudaStream_t stream = nullptr;
@@ -249,12 +105,10 @@ void a_capture_beside_a_request(ddl::cuda_peer& team) {
     thrust::device_vector<int> values(1000, 1);
     thrust::device_vector<int> other(1);
     auto queued = team.on(stream);
-    std::atomic<bool> goes_on{false};
+    held_stream held;
     const bool captures = team.rank() == 0;
     ddl::barrier(team);  // until when nobody frees memory, which would wait for the stream that is held up
-    if (captures)
-        good(cudaLaunchHostFunc(
-            stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); }, &goes_on));
+    if (captures) held.hold(stream);
     const ddl::request pending = ddl::allreduce_async(queued, values);
     ddl::barrier(team);  // until when all have enqueued theirs
     cudaError_t ended = cudaSuccess;
@@ -267,8 +121,7 @@ void a_capture_beside_a_request(ddl::cuda_peer& team) {
         const cudaError_t kept = cudaStreamEndCapture(captured, &graph);
         if (ended == cudaSuccess) ended = kept;
         if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-        goes_on = true;
-        goes_on.notify_all();
+        held.release();
     }
     ddl::barrier(team);  // until when the others call nothing that a capture forbids
     pending.wait();
@@ -306,7 +159,7 @@ void graphs() {
     for (cudaStream_t& each : streams) good(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking));
     good(cudaEventCreate(&fork));
     good(cudaEventCreate(&join));
-    run(2, [&](ddl::cuda_peer& team) {
+    run_peers(2, [&](ddl::cuda_peer& team) {
         thrust::device_vector<int> values(1000, 1);
         auto queued = team.on(streams[team.rank()]);
         cudaGraph_t graph = nullptr;
@@ -363,12 +216,43 @@ void mistakes(ddl::cuda_peer& team) {
     require(ones[9] == static_cast<float>(team.size()), "the communicator is as good as before");
 }
 
+__global__ void store_to(int* place) { *place = 1; }
+
+/// A kernel of the caller's fails when the call behind it has been enqueued: `wait` tells of it, on all ranks.
+void a_fault_is_told() {
+    run_peers(2, [](ddl::cuda_peer& team) {
+        const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "fault", team.rank(), team.device()); };
+        cudaStream_t stream = nullptr;
+        int* data = nullptr;  // which nobody frees, for nothing can be freed then
+        good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        good(cudaMalloc(&data, 1000 * sizeof(int)));
+        good(cudaMemset(data, 0, 1000 * sizeof(int)));
+        good(cudaDeviceSynchronize());
+        const std::span<int> values{data, 1000};
+        auto queued = team.on(stream);
+        store_to<<<1, 1, 0, stream>>>(data);
+        ddl::allreduce(queued, values);
+        queued.wait();  // both kernels are loaded now, for which a GPU may wait until its streams are idle
+        held_stream held;
+        if (team.rank() == 0) {
+            held.hold(stream);
+            store_to<<<1, 1, 0, stream>>>(nullptr);
+        }
+        ddl::allreduce(queued, values);
+        ddl::barrier(team);
+        held.release();
+        require_error(ddl::errc::system, "cudaErrorIllegalAddress", [&] { queued.wait(); });
+        require(error_of([&] { ddl::allreduce(team, values); }).code() != no_error, "and nothing runs there any more");
+    });
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+    if (count > 1 && std::string_view{words[1]} == "--fault") return on_a_gpu("gpu.fault", a_fault_is_told);
     return on_a_gpu("gpu.cuda_peer", [] {
         for (const int ranks : {1, 2, 4, 5})
-            run(ranks, [](ddl::cuda_peer& team) {
+            run_peers(ranks, [](ddl::cuda_peer& team) {
                 matrix(team);
                 others<float>(team);
                 tensors<float>(team);

@@ -5,6 +5,8 @@ No kernel spills, takes more arguments than it is handed, or has more registers 
 leave it, and all but the one-shot load and store 16 bytes at a time: several loads are on their way before the first value
 is used.
 
+kernels.py NVDISASM CUBIN: whether the same kernels do so in machine code, where the assembler has had its say.
+
 kernels.py --culprits: holds the answer against reports with one mistake each, and one in order.
 """
 import pathlib
@@ -14,6 +16,7 @@ import sys
 
 MOST_REGISTERS = 64  # 65536 registers of a multiprocessor, two blocks of 512 threads
 FEWEST_KERNELS = 15
+FEWEST_WIDE_KERNELS = 13
 MOST_ARGUMENTS = {"grid_tensors": 26 << 10, "": 1024}  # bytes; a launch copies all that the kernel is said to take
 ARGUMENTS = re.compile(r"\.param[^;\[]*\.b8 \w+\[(\d+)\]")
 WIDE = re.compile("two_shot|grid_tensors|grid_move|grid_exchange")  # those that load and store packets
@@ -24,6 +27,20 @@ REPORT = re.compile(
     re.DOTALL)
 WIDE_LOAD = re.compile(r"\bld(?:\.global)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
 WIDE_STORE = re.compile(r"\bst(?:\.global)?(?:\.wb)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
+
+
+MACHINE_CODE = re.compile(r"^\.text\.(\w+):\n(.*?)(?=^\.text\.|\Z)", re.MULTILINE | re.DOTALL)
+WIDE_CODE = {"loads": re.compile(r"\bLDG?\.E(?:\.\w+)*?\.128\b"), "stores": re.compile(r"\bSTG?\.E(?:\.\w+)*?\.128\b")}
+
+
+def complaints_of_machine_code(listing, kernels=FEWEST_WIDE_KERNELS):
+    bodies = [(name, body) for name, body in MACHINE_CODE.findall(listing) if WIDE.search(name)]
+    if len(bodies) < kernels:
+        yield f"the disassembler lists {len(bodies)} kernels that load packets, not {kernels}"
+    for name, body in bodies:
+        for does, pattern in WIDE_CODE.items():
+            if not pattern.search(body):
+                yield f"the machine code of {name} never {does} 16 bytes at a time"
 
 
 def complaints(ptx, report, kernels=FEWEST_KERNELS):
@@ -80,6 +97,19 @@ def wrong_answers():
         found = list(complaints(ptx, report, kernels=1))
         if len(found) != expected:
             yield f"{expected} complaints expected of\n{ptx}{report}and the answer is {found}"
+    codes = [
+        ("LDG.E.128 R4, [R2]; ST.E.128.STRONG.SM [R6], R4;", 0),
+        ("LD.E.64 R4, [R2]; STG.E.128 [R6], R4;", 1),
+        ("LDG.E.128.CONSTANT R4, [R2]; STS.128 [R6], R4;", 1),
+        ("", 2),
+    ]
+    for body, expected in codes:
+        listing = f".text._a_two_shot:\n{body}\n.text._a_one_shot:\nLDG.E.128 R4, [R2]; STG.E.128 [R6], R4;\n"
+        found = list(complaints_of_machine_code(listing, kernels=1))
+        if len(found) != expected:
+            yield f"{expected} complaints expected of {body!r}, and the answer is {found}"
+    if len(list(complaints_of_machine_code("", kernels=1))) != 1:
+        yield "an empty listing is in order"
 
 
 def run(command):
@@ -101,6 +131,8 @@ def main(nvcc, include, source, folder):
 
 if sys.argv[1:] == ["--culprits"]:
     found = list(wrong_answers())
+elif len(sys.argv) == 3:
+    found = list(complaints_of_machine_code(run([sys.argv[1], "-c", sys.argv[2]])))
 elif len(sys.argv) == 5:
     found = main(*sys.argv[1:])
 else:

@@ -21,6 +21,18 @@ using node_type = ddl::shared_memory;
 using grid = grid_of_files<node_type>;
 using way = ddl::exported_memory::way;
 
+/// The same, of a program that was compiled with a table of grids.
+struct tuned_grid : grid {
+    using grid::grid;
+};
+
+}  // namespace
+
+template <>
+inline constexpr ddl::grid_limits ddl::grid_limits_of<tuned_grid>{.grids = {{2, 1'000'000, 1}}};
+
+namespace {
+
 enum class gpus { own, shared, pairs };
 std::ostream& operator<<(std::ostream& out, gpus which) {
     return out << (which == gpus::own ? "a GPU each" : which == gpus::shared ? "one GPU" : "a GPU for two");
@@ -246,6 +258,17 @@ BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given
                      [&] { ddl::allreduce(team, values); });
         EXPECT(team.device().launches == (late || opening ? 0 : 1));
         sleep_for(2);  // who comes late finds us alive
+    });
+}
+
+BOOST_AUTO_TEST_CASE(processes_of_other_grids_are_told_before_anything_is_launched) {
+    run_team(2, [](node_type& node) {
+        const auto call = [&](auto team) {
+            device_values<int> values{team.device(), 20'000};
+            expect_error(ddl::errc::mismatch, "was compiled with other limits", [&] { ddl::allreduce(team, values); });
+            EXPECT(team.device().launches == 0);
+        };
+        node.rank() == 0 ? call(grid{node, 0}) : call(tuned_grid{node, 1});
     });
 }
 

@@ -27,7 +27,7 @@ struct parcel_words {
     std::uint32_t values[parcel<Element>::words];
 };
 
-/// An allreduce of short vectors: every rank sends all of its vector to all, and folds everything, in rank order.
+/// An allreduce, or a reduce, of short vectors: every rank sends all of its vector to all, and folds everything, in rank order.
 ///
 /// The data is the flag: a word travels as the upper half of 64 bits that are stored at once, below it the number of the
 /// shot, so no barrier is needed, and one trip is all that it takes. A word of an earlier shot is told by its number. In
@@ -48,6 +48,8 @@ struct grid_one_shot {
     grid_ranks<Element> ranks;
     std::size_t count = 0;
     Op op;  // with [[no_unique_address]] nvcc 13 takes the whole for twice as long, and the driver reads past it
+    /// Of a reduce, who alone stores the result. The others hear from all too, lest one is two shots ahead.
+    int root = -1;
 
     /// The most elements that so many blocks of a rank can carry.
     static constexpr std::size_t most(int blocks) noexcept {
@@ -163,6 +165,7 @@ private:
                 }
             });
         }
+        if (root >= 0 && space.rank() != root) return true;
         Element* const out = ranks.out[space.rank()] + at;
         kernel::unrolled<unit::elements>([&](auto i) {
             if (i < here) out[i] = static_cast<Element>(ddl::finish(op, sum.values[i], ranks.size));

@@ -47,7 +47,7 @@ public:
         : ranks_{ranks}, what_{what}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
         static_assert(limits_of<Transport>.segment >= 64,
                       "ddl: limits_of this transport has a segment of less than a cache line; see docs/tuning.md");
-        what_.limits = limits_of<Transport>.fingerprint();
+        what_.limits ^= limits_of<Transport>.fingerprint();  // beside those that the call brings
         ranks_.begin(where_);
     }
 

@@ -4,6 +4,7 @@
 #include <ddl/contiguous.hpp>
 #include <ddl/element/alias.hpp>
 #include <ddl/executor/grid_exchange.hpp>
+#include <ddl/executor/grid_limits.hpp>
 #include <ddl/executor/grid_move.hpp>
 #include <ddl/executor/grid_one_shot.hpp>
 #include <ddl/executor/grid_tensors.hpp>
@@ -23,16 +24,6 @@ namespace ddl {
 template <class Op, class Element>
 using grid_element_t =
     std::conditional_t<combines<Op, typename alias_of<Element>::type>, typename alias_of<Element>::type, Element>;
-
-/// When a vector is short, and how many threads fold it. Nobody has measured these on a GPU yet. Specialise `grid_limits_of`
-/// for a machine, in every program of a job alike.
-struct grid_limits {
-    std::size_t one_shot = std::size_t{1} << 16;  // bytes of the longest vector that every rank folds alone
-    int threads = 512;                            // of a block, at most
-    std::size_t table = std::size_t{24} << 10;    // bytes that list tensors, in the arguments of a launch
-};
-template <class Transport>
-inline constexpr grid_limits grid_limits_of{};
 
 /// The grid of a rank for a vector that is sent whole: a parcel for each thread, where the GPU has room.
 template <class Body>
@@ -56,6 +47,15 @@ constexpr grid_shape two_shot_shape(std::size_t count, int ranks, int blocks, in
             threads};
 }
 
+/// The grid of a rank for `Body`, over a whole vector of `count` elements that its ranks share: as many blocks as
+/// `grid_limits_of` grants it of those that run at once.
+template <class Body, class Element, grid_transport Transport>
+grid_shape shared_shape(Transport& ranks, std::size_t count) {
+    constexpr grid_limits limits = grid_limits_of<Transport>;
+    const int blocks = limits.blocks(ranks.size(), count * sizeof(Element), most_blocks<Body>(ranks));
+    return two_shot_shape<Element>(count, ranks.size(), blocks, limits.threads);
+}
+
 /// One call over grids: what a rank tells of it, its launches, and how it is left. `Told` goes to all ranks.
 template <class Checking, class Told, grid_transport Transport>
 class grid_call {
@@ -65,7 +65,7 @@ public:
     template <class Tell>
     grid_call(Transport& ranks, const call& ours, Tell tell)
         : ranks_{ranks}, where_{to_string(ours.what), 0}, told_{prepare(tell)},
-          here_{ranks.host(), ours, Checking::compares} {
+          here_{ranks.host(), with_limits(ours), Checking::compares} {
         publish_buffers(ranks);
         here_.announce(&told_, sizeof told_);
         if (ours.count == 0) return;
@@ -106,6 +106,11 @@ private:
         entry side;
     };
     static_assert(sizeof(carried) <= notice::room);
+
+    static call with_limits(call ours) noexcept {
+        ours.limits = grid_limits_of<Transport>.fingerprint();
+        return ours;
+    }
 
     template <class Tell>
     carried prepare(Tell tell) {
@@ -162,49 +167,53 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
     here.leave();
 }
 
+/// Starts the fold of a vector whose result `What` says where to put: in one shot if it is short.
+template <collective What, class Op, class Stored, class Call, grid_transport Transport>
+void launch_fold(Transport& ranks, Call& here, const grid_ranks<Stored>& places, std::size_t count, const Op& op,
+                 int root) {
+    constexpr grid_limits limits = grid_limits_of<Transport>;
+    using one_shot = grid_one_shot<Op, Stored>;
+    if constexpr (one_shot::parcels_of_a_block != 0)
+        if (blocks_meet(ranks) && count * sizeof(Stored) <= limits.one_shot) {
+            const int blocks = most_blocks<one_shot>(ranks);
+            if (count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
+                return here.launch(one_shot{places, count, op, What == collective::reduce ? root : -1},
+                                   one_shot_shape<one_shot>(count, blocks, limits.threads));
+        }
+    using two_shot = grid_two_shot<Op, Stored, What>;
+    here.launch(two_shot{places, count, op, root}, shared_shape<two_shot, Stored>(ranks, count));
+}
+
 /// Folds `count` elements of every rank into `out` of every rank. The host sides compare the call, then each grid is launched
 /// once. Blocks until the grids have ended where the transport does; else it returns when all ranks have launched.
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
     using stored = grid_element_t<Op, Element>;
-    constexpr grid_limits limits = grid_limits_of<Transport>;
-    const int blocks = ranks.most_blocks();
-    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
-        using one_shot = grid_one_shot<Op, stored>;
-        if constexpr (one_shot::parcels_of_a_block != 0)
-            if (blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot &&
-                count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
-                return here.launch(one_shot{places, count, op},
-                                   one_shot_shape<one_shot>(count, blocks, limits.threads));
-        here.launch(grid_two_shot<Op, stored>{places, count, op},
-                    two_shot_shape<stored>(count, places.size, blocks, limits.threads));
-    };
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::allreduce, count, 0), in, count, out,
-                                 count, launch);
+                                 count, [&](auto& here, const grid_ranks<stored>& places) {
+                                     launch_fold<collective::allreduce>(ranks, here, places, count, op, 0);
+                                 });
 }
 
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     using stored = grid_element_t<Op, Element>;
-    const auto launch = [&](auto& here, const grid_ranks<stored>& places) {
-        here.launch(grid_two_shot<Op, stored, collective::reduce>{places, count, op, root},
-                    two_shot_shape<stored>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
-    };
     call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce, count, root), in, count, out,
-                                 ranks.rank() == root ? count : 0, launch);
+                                 ranks.rank() == root ? count : 0, [&](auto& here, const grid_ranks<stored>& places) {
+                                     launch_fold<collective::reduce>(ranks, here, places, count, op, root);
+                                 });
 }
 
 /// `count` elements in, block `rank` of them out.
 template <class Schedule, class Checking, class Op, class Element, grid_transport Transport>
 void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
     using stored = grid_element_t<Op, Element>;
-    call_grids<Checking, stored>(
-        ranks, describe<Op, stored, Schedule>(collective::reduce_scatter, count, 0), in, count, out,
-        partition{count, ranks.size()}.length(ranks.rank()), [&](auto& here, const grid_ranks<stored>& places) {
-            here.launch(
-                grid_two_shot<Op, stored, collective::reduce_scatter>{places, count, op},
-                two_shot_shape<stored>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
-        });
+    call_grids<Checking, stored>(ranks, describe<Op, stored, Schedule>(collective::reduce_scatter, count, 0), in, count,
+                                 out, partition{count, ranks.size()}.length(ranks.rank()),
+                                 [&](auto& here, const grid_ranks<stored>& places) {
+                                     using body = grid_two_shot<Op, stored, collective::reduce_scatter>;
+                                     here.launch(body{places, count, op}, shared_shape<body, stored>(ranks, count));
+                                 });
 }
 
 /// A call in which every rank moves its block of `count` elements, or a share of them.
@@ -212,9 +221,8 @@ template <class Checking, collective What, class Element, grid_transport Transpo
 void move_over(Transport& ranks, const call& ours, const Element* in, std::size_t ins, Element* out, std::size_t outs,
                std::size_t count, int root) {
     call_grids<Checking, Element>(ranks, ours, in, ins, out, outs, [&](auto& here, const grid_ranks<Element>& places) {
-        here.launch(
-            grid_move<Element, What>{places, count, root},
-            two_shot_shape<Element>(count, places.size, ranks.most_blocks(), grid_limits_of<Transport>.threads));
+        using body = grid_move<Element, What>;
+        here.launch(body{places, count, root}, shared_shape<body, Element>(ranks, count));
     });
 }
 
@@ -254,12 +262,14 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
 template <class Schedule, class Checking, class Element, grid_transport Transport>
 void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
     const auto launch = [&](auto& here, const grid_ranks<Element>& places) {
-        constexpr int threads = grid_limits_of<Transport>.threads;
+        using body = grid_exchange<Element>;
+        constexpr grid_limits limits = grid_limits_of<Transport>;
         const std::size_t each = count / static_cast<std::size_t>(places.size);
-        const int most = std::min(ranks.most_blocks(), grid_window::most_blocks);
+        const int most = std::min(limits.blocks(places.size, count * sizeof(Element), most_blocks<body>(ranks)),
+                                  grid_window::most_blocks);
         // a rank does half of each pair
-        const int of_a_peer = two_shot_shape<Element>(each / 2, 1, most, threads).blocks;
-        here.launch(grid_exchange<Element>{places, each}, {std::min(of_a_peer * places.size, most), threads});
+        const int of_a_peer = two_shot_shape<Element>(each / 2, 1, most, limits.threads).blocks;
+        here.launch(body{places, each}, {std::min(of_a_peer * places.size, most), limits.threads});
     };
     call_grids<Checking, Element>(ranks, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), in,
                                   count, out, count, launch);
@@ -300,8 +310,7 @@ void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, c
     here.set_windows(windows);
     grid_table<stored, limits.table> table{ranks.size()};
     const auto launch = [&] {
-        here.launch(body{windows, table, op}, two_shot_shape<stored>(table.packets() * table.unit, ranks.size(),
-                                                                     ranks.most_blocks(), limits.threads));
+        here.launch(body{windows, table, op}, shared_shape<body, stored>(ranks, table.packets() * table.unit));
         table.clear();
     };
     std::size_t next = 0;
@@ -329,7 +338,8 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
         line.append("in one launch: every rank exchanges half of the blocks that it and a peer have for each other");
     else if (std::same_as<Op, no_op>)
         line.append("in one launch: every rank moves its block or share to where it belongs");
-    else if (what == collective::allreduce && blocks_meet(ranks) && count * sizeof(Element) <= limits.one_shot)
+    else if ((what == collective::allreduce || what == collective::reduce) && blocks_meet(ranks) &&
+             count * sizeof(Element) <= limits.one_shot)
         line.append("one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
                     limits.one_shot);
     else

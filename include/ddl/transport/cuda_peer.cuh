@@ -128,6 +128,15 @@ public:
     threads& host() noexcept { return side_->host; }
     std::uint64_t* const* windows() const noexcept { return side_->team->windows(); }
     int most_blocks() const noexcept { return side_->team->most_blocks(); }
+    /// The GPU is asked once for each kernel, which loads it, too.
+    template <class Body>
+    int most_blocks_of() {
+        const auto* const kernel = reinterpret_cast<const void*>(&run_on_device<Body>);
+        auto& known = side_->blocks_of;
+        for (const auto& [asked, blocks] : known)
+            if (asked == kernel) return blocks;
+        return known.emplace_back(kernel, side_->team->most_blocks(kernel)).second;
+    }
 
     void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) const {
         if (bytes == 0) return;
@@ -197,6 +206,7 @@ private:
     struct rank_side {
         std::shared_ptr<cuda_team> team;
         threads host;
+        std::vector<std::pair<const void*, int>> blocks_of{};  // kernels; belongs to the thread that carries out calls
 
         int device() const noexcept { return team->device_of(host.rank()); }
 

@@ -61,6 +61,13 @@ public:
     }
     /// Blocks that each rank may have at once on the fullest device, at most `device_blocks_together` on a multiprocessor.
     int most_blocks() const noexcept { return most_blocks_; }
+    /// The same of one kernel: fewer where a tool such as compute-sanitizer has added to it.
+    int most_blocks(const void* kernel) const {
+        int least = most_blocks_;
+        for (int rank = 0; rank < size(); ++rank)
+            if (leader(rank) == rank) least = std::min(least, blocks_at_once(rank, kernel) / companions(rank));
+        return std::max(least, 1);  // if not even that runs, the launch says so
+    }
 
 private:
     static constexpr int events_of_a_rank = 4;
@@ -68,25 +75,31 @@ private:
         return events_[static_cast<std::size_t>(events_of_a_rank * rank + which)];
     }
 
+    /// How many blocks of a kernel the device of `rank` runs at once.
+    int blocks_at_once(int rank, const void* kernel) const {
+        const int device = device_of(rank);
+        const device_scope scope{device, rank};
+        int processors = 0;
+        int together = 0;
+        require_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+                     "cudaDeviceGetAttribute", rank, device);
+        require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&together, kernel, longest_device_block, 0),
+                     "cudaOccupancyMaxActiveBlocksPerMultiprocessor", rank, device);
+        return std::min(together, device_blocks_together) * processors;
+    }
+
     void prepare(int rank, const char* operation) {
         const int device = device_of(rank);
         const device_scope scope{device, rank};
         int cooperative = 0;
-        int processors = 0;
-        int together = 0;
         require_cuda(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device),
-                     "cudaDeviceGetAttribute", rank, device);
-        require_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
                      "cudaDeviceGetAttribute", rank, device);
         if (cooperative == 0)
             throw error(errc::system, operation, rank, -1,
                         "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang",
                         device);
         // registers leave room for `device_blocks_together` of any kernel; the GPU may still run fewer, or lack code for it
-        require_cuda(
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&together, run_on_device<no_work>, longest_device_block, 0),
-            "cudaOccupancyMaxActiveBlocksPerMultiprocessor", rank, device);
-        const int most = std::min(together, device_blocks_together) * processors;
+        const int most = blocks_at_once(rank, reinterpret_cast<const void*>(&run_on_device<no_work>));
         const int share = most / companions(rank);
         if (share < 1)
             throw error(errc::invalid_argument, operation, rank, -1,

@@ -40,6 +40,14 @@ constexpr bool blocks_meet(const Transport& ranks) {
     else return true;
 }
 
+/// Blocks of a rank that run at once where they run `Body`. A transport may know better than for all bodies alike, and says
+/// the same on all ranks.
+template <class Body, grid_transport Transport>
+int most_blocks(Transport& ranks) {
+    if constexpr (requires { ranks.template most_blocks_of<Body>(); }) return ranks.template most_blocks_of<Body>();
+    else return ranks.most_blocks();
+}
+
 /// For transports whose ranks have addresses of their own. `publish_buffers` is called when a call has begun, before its notice:
 /// it tells of what `require_reachable` was asked for. `open_buffers`, once all ranks have told.
 template <grid_transport Transport>

@@ -6,22 +6,59 @@
 
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 namespace ddl {
 
-/// The execution space of a host: one thread is a block of one thread. For tests of what a GPU runs.
+/// What threads of a host share that are one block: its barrier.
+class host_threads {
+public:
+    explicit host_threads(int count) noexcept : count_{static_cast<std::size_t>(count)} {}
+
+    std::size_t count() const noexcept { return count_; }
+    void meet() noexcept {
+        // each arrival acquires what those before released, and who leaves has seen the last of its turn
+        const std::size_t turn = arrivals_.fetch_add(1, std::memory_order_acq_rel) / count_;
+        while (arrivals_.load(std::memory_order_acquire) / count_ == turn) std::this_thread::yield();
+    }
+    /// How often a thread has refused, in all meetings up to this one.
+    std::size_t refusals_with(bool refuses) noexcept {
+        if (refuses) refusals_.fetch_add(1, std::memory_order_relaxed);
+        meet();
+        const std::size_t all = refusals_.load(std::memory_order_relaxed);
+        meet();  // before a thread refuses in the next
+        return all;
+    }
+
+private:
+    std::size_t count_;
+    std::atomic<std::size_t> arrivals_ = 0;
+    std::atomic<std::size_t> refusals_ = 0;
+};
+
+/// The execution space of a host: a thread is a block, or one of several that are. For tests of what a GPU runs.
 class host_block {
 public:
     host_block(int rank, int block, int blocks, timeout limit = timeout{}) noexcept
         : rank_{rank}, block_{block}, blocks_{blocks}, limit_{limit} {}
+    /// Thread `thread` of `together`, which outlives it.
+    host_block(int rank, int block, int blocks, timeout limit, host_threads& together, std::size_t thread) noexcept
+        : rank_{rank}, block_{block}, blocks_{blocks}, limit_{limit}, together_{&together}, thread_{thread} {}
 
     int rank() const noexcept { return rank_; }
     int block() const noexcept { return block_; }
     int blocks() const noexcept { return blocks_; }
-    static constexpr std::size_t thread() noexcept { return 0; }
-    static constexpr std::size_t threads() noexcept { return 1; }
-    static constexpr void barrier() noexcept {}
-    static constexpr bool all(bool ours) noexcept { return ours; }
+    std::size_t thread() const noexcept { return thread_; }
+    std::size_t threads() const noexcept { return together_ == nullptr ? 1 : together_->count(); }
+    void barrier() const noexcept {
+        if (together_ != nullptr) together_->meet();
+    }
+    bool all(bool ours) noexcept {
+        if (together_ == nullptr) return ours;
+        const std::size_t before = refusals_;
+        refusals_ = together_->refusals_with(!ours);
+        return refusals_ == before;
+    }
 
     static std::uint64_t load_relaxed(std::uint64_t* flag) noexcept {
         return std::atomic_ref{*flag}.load(std::memory_order_relaxed);
@@ -73,6 +110,9 @@ private:
     int blocks_;
     timeout limit_;
     int missing_ = -1;
+    host_threads* together_ = nullptr;
+    std::size_t thread_ = 0;
+    std::size_t refusals_ = 0;  // that `together_` had seen
 };
 
 static_assert(execution_space<host_block>);

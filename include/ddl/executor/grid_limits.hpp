@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ddl {
+
+/// The most blocks, 1 or more, that each of up to `ranks` ranks has for a whole vector of up to `bytes`.
+struct grid_row {
+    int ranks = 0;  // none: no row
+    std::size_t bytes = 0;
+    int blocks = 1;
+};
+
+/// When a vector is short, and how many threads fold it. Nobody has measured these on a GPU yet.
+struct grid_limits {
+    std::size_t one_shot = std::size_t{1} << 16;  // bytes of the longest vector that every rank folds alone
+    int threads = 512;                            // of a block, at most
+    std::size_t table = std::size_t{24} << 10;    // bytes that list tensors, in the arguments of a launch
+    grid_row grids[16] = {};                      // of vectors whose blocks meet; the first that fits counts
+
+    /// Blocks of a rank that has `most` at once: fewer where a row says so.
+    constexpr int blocks(int ranks, std::size_t bytes, int most) const noexcept {
+        for (const grid_row& row : grids)
+            if (ranks <= row.ranks && bytes <= row.bytes) return row.blocks < most ? row.blocks : most;
+        return most;
+    }
+
+    /// What ranks compare: a block without its counterpart would wait for ever.
+    constexpr std::uint32_t fingerprint() const noexcept {
+        std::uint64_t word = 0;
+        const auto add = [&](std::uint64_t each) { word = (word ^ each) * 0x9e37'79b9'7f4a'7c15 + (word >> 29); };
+        add(one_shot);
+        add(static_cast<std::uint64_t>(threads));
+        add(table);
+        for (const grid_row& row : grids) {
+            add(static_cast<std::uint64_t>(row.ranks));
+            add(row.bytes);
+            add(static_cast<std::uint64_t>(row.blocks));
+        }
+        return static_cast<std::uint32_t>(word >> 32);
+    }
+};
+
+/// The limits of a transport of grids. Specialise it for a machine, before the first call and in every program of a job alike;
+/// ranks compare it. `benchmarks/gpu/run` writes such a header.
+template <class Transport>
+inline constexpr grid_limits grid_limits_of{};
+
+}  // namespace ddl
