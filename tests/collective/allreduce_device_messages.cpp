@@ -43,6 +43,7 @@ public:
             throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
     }
     void drain(const ddl::call_site&) { ++drains; }
+    static void copy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
     template <class Body>
     void fold(const Body& body, ddl::grid_shape shape, int ranks) {
         ++folds;

@@ -86,13 +86,17 @@ public:
         }
         return memory.data();
     }
+    void require_reachable(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where) const {
+        if (bytes != 0 && data == out_of_reach)
+            throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
+    }
     void arrive(const ddl::call_site&) {}
-    void fetch(int index, const std::byte* from, std::size_t bytes) {
-        copy(index, at(index).memory.data(), from, bytes);
+    void fetch(int index, std::size_t place, const std::byte* from, std::size_t bytes) {
+        copy(index, at(index).memory.data() + place, from, bytes);
         fetched += bytes;
     }
-    void store(int index, std::byte* to, std::size_t bytes) {
-        copy(index, to, at(index).memory.data(), bytes);
+    void store(int index, std::size_t place, std::byte* to, std::size_t bytes) {
+        copy(index, to, at(index).memory.data() + place, bytes);
         stored += bytes;
     }
     void await(int index) { at(index).copies.synchronize(); }
@@ -100,6 +104,7 @@ public:
     std::size_t fetched = 0;
     std::size_t stored = 0;
     int copies_until_one_fails = -1;  // never, if negative
+    const void* out_of_reach = nullptr;
 
 private:
     struct slot_memory {

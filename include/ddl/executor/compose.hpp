@@ -87,13 +87,12 @@ consteval bool compose() {
                          What != collective::broadcast && What != collective::barrier) {
         static_assert(!stacked_transport<Transport>,
                       "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
-    } else if constexpr ((staging_transport<Transport> || device_message_transport<Transport>)&&What !=
-                             collective::allreduce &&
-                         What != collective::barrier) {
-        static_assert(
-            !staging_transport<Transport> && !device_message_transport<Transport>,
-            "ddl: ranks that stage through the host carry allreduce and barrier; pass a ddl::cuda_peer, or copy "
-            "the data to the host for the others");
+    } else if constexpr (staging_transport<Transport>) {
+        using host = std::remove_reference_t<decltype(std::declval<Transport&>().host())>;
+        return compose<What, Op, Element, schedule_of<Schedule, What, Op, host>, host>();
+    } else if constexpr (device_message_transport<Transport> && !std::same_as<Schedule, direct>) {
+        static_assert(std::same_as<Schedule, direct>,
+                      "ddl: messages of device memory go to all ranks at once; write ddl::direct, or name no schedule");
     } else if constexpr (grid_transport<Transport> && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>,
                       "ddl: ranks on GPUs fold in one launch; write ddl::direct, or name no schedule");

@@ -121,4 +121,9 @@ struct resolution<tuned, What, Op, Transport> {
 template <class Schedule, collective What, class Op, class Transport>
 using resolved = typename resolution<Schedule, What, Op, Transport>::type;
 
+/// What a plan runs: the schedule that was named, or the transport's own. A cluster decides when it knows its nodes.
+template <class Schedule, collective What, class Op, class Transport>
+using schedule_of =
+    std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
+
 }  // namespace ddl
