@@ -2,18 +2,24 @@
 #pragma once
 
 #include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
 #include <ddl/kernel/cuda_elements.cuh>
 #include <ddl/reduce.hpp>
 #include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
+#include <ddl/transport/cuda_memory.cuh>
 #include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/cuda_status.cuh>
 #include <ddl/transport/layered.hpp>
+#include <ddl/transport/stream_policy.cuh>
 
 #include <nccl.h>
 
+#include <memory>
 #include <span>
 
 // NCCL, for those who have it: device memory over a library that carries whole collectives.
@@ -64,19 +70,15 @@ consteval ncclDataType_t nccl_element() {
 /// Ranks with a GPU each, whose collectives NCCL carries out: one communicator of NCCL's beside one of ours.
 ///
 /// `ddl::nccl gpus{host}` uses the current device and the communicator `host`, of any transport for host memory, which outlives
-/// it: there ranks compare their calls and hear of failures. All ranks of `host` make one. Carries allreduce, reduce_scatter,
-/// all_gather, broadcast, reduce and barrier. Calls run on the default stream and block; `gpus.on(stream)` gives the same
-/// communicator for calls that enqueue and return.
+/// it: there ranks compare their calls and hear of failures. All ranks of `host` make one. Calls run on the default stream and
+/// block; `gpus.on(stream)` gives the same communicator for calls that enqueue and return. Carries all collectives.
 ///
 /// Values are folded in NCCL's order and rounded as NCCL does, which need not be once; no waiting for NCCL is without deadline.
 template <communicator Host>
 class nccl {
 public:
     static constexpr const char* name = "nccl";
-    /// Whether NCCL has a call for it.
-    static constexpr bool carries(collective what) noexcept {
-        return what != collective::gather && what != collective::scatter && what != collective::all_to_all;
-    }
+    static constexpr bool chooses_schedule = true;
 
     explicit nccl(Host& host) : side_{new rank_side{&host}} {
         // no rank waits for one that cannot take part
@@ -103,13 +105,22 @@ public:
     int rank() const { return side_->host->rank(); }
     int size() const { return side_->host->size(); }
     int device() const noexcept { return side_->device; }
+    cudaStream_t stream() const noexcept { return stream_; }
     ncclComm_t communicator() const noexcept { return side_->ranks; }
 
     /// This communicator for calls that enqueue on `stream`, of this rank's device. It refers to this one.
     nccl on(cudaStream_t stream) const noexcept { return {side_, stream, false}; }
+    /// The same with the stream of an execution policy, as `thrust::cuda::par.on(stream)` is.
+    template <stream_policy Policy>
+    nccl on(Policy policy) const {
+        return on(get_stream(policy));
+    }
 
     /// Waits until all that was enqueued has ended. Blocks. What takes longer than the host's timeout is aborted.
-    void wait() { await(on_stream::anything, call_site{"wait"}); }
+    void wait() {
+        queue().drain();
+        await(on_stream::anything, call_site{"wait"});
+    }
 
     // what the library asks of a communicator
     void begin(const call_site& where) { side_->host->begin(where); }
@@ -142,19 +153,19 @@ public:
     template <class Checking, class Enqueue>
     void carry(const call& what, std::initializer_list<buffer> buffers, Enqueue enqueue) {
         const call_site where{to_string(what.what), 0};
-        try {
-            for (const buffer& each : buffers) require_reachable(each, where);
-        } catch (const error&) {
-            tell_refusal<Checking>(host());
-            throw;
-        }
+        prepared<Checking>(host(), [&] {
+            for (const auto& [which, data, count] : buffers)
+                require_memory_of(device(), which, data, count, where, rank());
+        });
         compare_levels<Checking>(host(), what);
         half_done guard{host()};
         guard.begin(where);
         const device_scope scope{device(), rank()};
-        const ncclResult_t status = enqueue(side_->ranks, stream_);
-        if (status != ncclInProgress) require_nccl(status, where.operation, rank(), side_->ranks);
-        else side_->await_nccl(where.operation, where);
+        try {
+            const ncclResult_t status = enqueue(side_->ranks, stream_);
+            if (status != ncclInProgress) require_nccl(status, where.operation, rank(), side_->ranks);
+            else side_->await_nccl(where.operation, where);
+        } catch (const error& failure) { side_->give_up(failure); }  // the others may have enqueued theirs, and wait
         if (blocks_) await(on_stream::call, where);
         guard.end();
     }
@@ -194,8 +205,9 @@ private:
             int peer = -1;
             double since = 0;
         };
-        /// What NCCL waits for may never come: gives up when a peer has ended, or after the limit.
+        /// What NCCL waits for may never come: gives up when a peer has said so or ended, or after the limit.
         void look_around(patience& waiting, absence& lost, const call_site& where) {
+            heed_peers(where);
             if constexpr (requires { host->lost(0); })
                 for (int peer = 0; peer < host->size() && lost.peer < 0; ++peer)
                     if (host->lost(peer)) lost = {peer, now()};
@@ -204,6 +216,11 @@ private:
                               "rank %d has ended; start the job again", lost.peer));
             heed_limit(waiting, where);
         }
+        void heed_peers(const call_site& where) {
+            if constexpr (requires { host->listen(where); }) try {
+                    host->listen(where);
+                } catch (const error& told) { give_up(told); }
+        }
         void heed_limit(patience& waiting, const call_site& where) {
             if (waiting.expired())
                 give_up(error(errc::timeout, where.operation, host->rank(), where.round,
@@ -211,7 +228,7 @@ private:
                               limit().seconds));
         }
         [[noreturn]] void give_up(const error& failure) {
-            static_cast<void>(ncclCommAbort(std::exchange(ranks, nullptr)));
+            if (ranks != nullptr) static_cast<void>(ncclCommAbort(std::exchange(ranks, nullptr)));
             host->fail(failure.code(), failure.what());
             throw error(failure);
         }
@@ -225,23 +242,13 @@ private:
     nccl(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
 
-    void require_reachable(const buffer& checked, const call_site& where) const {
-        const auto& [which, data, count] = checked;
-        if (count == 0) return;
-        cudaPointerAttributes about{};
-        require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
-        if (about.type != cudaMemoryTypeManaged && (about.type != cudaMemoryTypeDevice || about.device != device()))
-            throw error(errc::invalid_argument, where.operation, rank(), -1,
-                        "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device());
-    }
-
     /// What is awaited on the stream: a call that peers carry out with us, or also what is this rank's alone.
     enum class on_stream { call, anything };
     void await(on_stream what, const call_site& where) {
         const device_scope scope{device(), rank()};
         typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {
-            const cudaError_t status = cudaStreamQuery(stream_);
+            const cudaError_t status = query();
             if (status == cudaSuccess) break;
             if (status != cudaErrorNotReady) require_cuda(status, "cudaStreamQuery", rank(), device());
             static_cast<void>(cudaGetLastError());
@@ -250,8 +257,12 @@ private:
             require_nccl(ncclCommGetAsyncError(side_->ranks, &answer), "ncclCommGetAsyncError", rank(), side_->ranks);
             require_nccl(answer, where.operation, rank(), side_->ranks);
             if (what == on_stream::call) side_->look_around(waiting, lost, where);
-            else side_->heed_limit(waiting, where);
+            else side_->heed_peers(where), side_->heed_limit(waiting, where);
         }
+    }
+    cudaError_t query() const {
+        const beside_captures aside{device(), rank()};
+        return cudaStreamQuery(stream_);
     }
 
     std::shared_ptr<rank_side> side_;
@@ -261,6 +272,8 @@ private:
 
 template <class Host>
 inline constexpr fusion_limits fusion_limits_of<nccl<Host>>{1, 0};  // no host may pack what lies in a GPU
+template <class Host>
+inline constexpr bool exchanges_in_place<nccl<Host>> = true;
 
 template <class Schedule, class Checking, class Op, class Element, class Host>
 void allreduce_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&,
@@ -338,6 +351,74 @@ void all_gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::si
         });
 }
 
+/// The copy of a rank's own block, as NCCL would say it.
+inline ncclResult_t nccl_copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+    if (to == from || bytes == 0) return ncclSuccess;
+    const cudaError_t status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+    return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+template <class Schedule, class Checking, class Element, class Host>
+void gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    const int rank = ranks.rank();
+    const std::size_t mine = partition{count, ranks.size()}.length(rank);
+    ranks.template carry<Checking>(
+        describe<no_op, Element, Schedule>(collective::gather, count, root),
+        {{"in", in, mine}, {"out", out, rank == root ? count : 0}}, [&](ncclComm_t group, cudaStream_t stream) {
+            return nccl_blocks(count, ranks.size(), [&](int peer, std::size_t first, std::size_t length) {
+                const std::size_t bytes = length * sizeof(Element);
+                if (peer == rank && rank == root) return nccl_copy(out + first, in, bytes, stream);
+                if (rank == root) return ncclRecv(out + first, bytes, ncclUint8, peer, group, stream);
+                return peer == rank ? ncclSend(in, bytes, ncclUint8, root, group, stream) : ncclSuccess;
+            });
+        });
+}
+
+template <class Schedule, class Checking, class Element, class Host>
+void scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    const int rank = ranks.rank();
+    const std::size_t mine = partition{count, ranks.size()}.length(rank);
+    ranks.template carry<Checking>(
+        describe<no_op, Element, Schedule>(collective::scatter, count, root),
+        {{"in", in, rank == root ? count : 0}, {"out", out, mine}}, [&](ncclComm_t group, cudaStream_t stream) {
+            return nccl_blocks(count, ranks.size(), [&](int peer, std::size_t first, std::size_t length) {
+                const std::size_t bytes = length * sizeof(Element);
+                if (peer == rank && rank == root) return nccl_copy(out, in + first, bytes, stream);
+                if (rank == root) return ncclSend(in + first, bytes, ncclUint8, peer, group, stream);
+                return peer == rank ? ncclRecv(out, bytes, ncclUint8, root, group, stream) : ncclSuccess;
+            });
+        });
+}
+
+/// In place a copy is sent, which lives on the stream.
+template <class Schedule, class Checking, class Element, class Host>
+void all_to_all_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count) {
+    const std::size_t all = count * sizeof(Element);
+    const auto release = [&](void* data) { static_cast<void>(cudaFreeAsync(data, ranks.stream())); };
+    std::unique_ptr<void, decltype(release)> copy{nullptr, release};  // NCCL has enqueued its work when this goes
+    if (in == out && count != 0)
+        prepared<Checking>(ranks.host(), [&] {
+            const device_scope scope{ranks.device(), ranks.rank()};
+            void* data = nullptr;
+            require_cuda(cudaMallocAsync(&data, all, ranks.stream()), "cudaMallocAsync", ranks.rank(), ranks.device());
+            copy.reset(data);
+        });
+    const auto* const from = copy ? static_cast<const Element*>(copy.get()) : in;
+    ranks.template carry<Checking>(
+        describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), {{"in", in, count}, {"out", out, count}},
+        [&](ncclComm_t group, cudaStream_t stream) {
+            if (const ncclResult_t status = nccl_copy(copy.get(), in, copy ? all : 0, stream); status != ncclSuccess)
+                return status;
+            return nccl_blocks(count, ranks.size(), [&](int peer, std::size_t first, std::size_t length) {
+                const std::size_t bytes = length * sizeof(Element);
+                if (peer == ranks.rank()) return nccl_copy(out + first, in + first, bytes, stream);
+                const ncclResult_t status = ncclSend(from + first, bytes, ncclUint8, peer, group, stream);
+                if (status != ncclSuccess && status != ncclInProgress) return status;
+                return ncclRecv(out + first, bytes, ncclUint8, peer, group, stream);
+            });
+        });
+}
+
 /// Nobody leaves before the host sides of all have come; what is enqueued may still run.
 template <class Schedule, class Checking, class Host>
 void barrier_over(nccl<Host>& ranks, collective what = collective::barrier) {
@@ -348,6 +429,16 @@ template <class Schedule, class Op, class Element, class Host>
 void explain_way(text& line, nccl<Host>&, collective, const void*, std::size_t) {
     line.append("by NCCL %d", NCCL_VERSION_CODE);
 }
+
+/// The schedule across nodes, of levels with NCCL inside: that of a hierarchy, if one is named.
+template <class Schedule>
+struct across_libraries {
+    using type = Schedule;
+};
+template <hierarchy Schedule>
+struct across_libraries<Schedule> {
+    using type = typename Schedule::outer;
+};
 
 /// Levels with NCCL inside: it folds a share of the vector for each rank of the node, the wire folds the shares of equal ranks
 /// of all nodes, NCCL gathers them. The wire takes device memory, as `ddl::staged` does, on the stream of the node.
@@ -360,7 +451,8 @@ void allreduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element
     half_done guard{ranks};
     guard.begin(call_site{"allreduce", 0});
     reduce_scatter_over<direct, Checking>(node, in, mine, count, op);
-    ddl::allreduce<tuned, Checking>(ranks.wire(), std::span{mine, blocks.length(node.rank())}, op);
+    ddl::allreduce<typename across_libraries<Schedule>::type, Checking>(
+        ranks.wire(), std::span{mine, blocks.length(node.rank())}, op);
     all_gather_over<direct, Checking>(node, static_cast<const Element*>(mine), out, count);
     guard.end();
 }

@@ -302,13 +302,7 @@ public:
     }
     bool done() const {
         if (!moment_) return true;
-        const device_scope scope{side_->device(), rank()};
-        // a query in the thread's own mode would break what any other thread captures in mode Global
-        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-        require_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode", rank(),
-                     side_->device());
-        const cudaError_t status = cudaEventQuery(moment_->event());
-        static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+        const cudaError_t status = moment_->query();
         if (status == cudaErrorNotReady) return false;
         side_->heed(status, "cudaEventQuery", call_site{"wait"});
         return true;
