@@ -40,10 +40,12 @@ consteval ncclRedOp_t nccl_op() {
     else if constexpr (std::same_as<Op, minimum>) return ncclMin;
     else if constexpr (std::same_as<Op, maximum>) return ncclMax;
     else if constexpr (std::same_as<Op, average>) return ncclAvg;
-    else
+    else {
         static_assert(std::same_as<Op, sum>,
                       "ddl: NCCL has no such op; write ddl::sum, ddl::product, ddl::minimum, "
                       "ddl::maximum or ddl::average, or call over ddl::cuda_ipc");
+        return ncclSum;  // so that this is the only error
+    }
 }
 template <class Element>
 consteval ncclDataType_t nccl_element() {
@@ -61,10 +63,12 @@ consteval ncclDataType_t nccl_element() {
     else if constexpr (integer && sizeof(stored) == 1) return with_sign ? ncclInt8 : ncclUint8;
     else if constexpr (integer && sizeof(stored) == 4) return with_sign ? ncclInt32 : ncclUint32;
     else if constexpr (integer && sizeof(stored) == 8) return with_sign ? ncclInt64 : ncclUint64;
-    else
+    else {
         static_assert(std::same_as<stored, float>,
                       "ddl: NCCL has no such element; pass integers of 1, 4 or 8 bytes or "
                       "floating values, or call over ddl::cuda_ipc");
+        return ncclFloat32;
+    }
 }
 
 /// Ranks with a GPU each, whose collectives NCCL carries out: one communicator of NCCL's beside one of ours.
@@ -207,21 +211,18 @@ private:
         };
         /// What NCCL waits for may never come: gives up when a peer has said so or ended, or after the limit.
         void look_around(patience& waiting, absence& lost, const call_site& where) {
-            heed_peers(where);
             if constexpr (requires { host->lost(0); })
                 for (int peer = 0; peer < host->size() && lost.peer < 0; ++peer)
                     if (host->lost(peer)) lost = {peer, now()};
             if (lost.peer >= 0 && now() - lost.since > grace)
                 give_up(error(errc::peer_lost, where.operation, host->rank(), where.round,
                               "rank %d has ended; start the job again", lost.peer));
-            heed_limit(waiting, where);
+            heed(waiting, where);
         }
-        void heed_peers(const call_site& where) {
+        void heed(patience& waiting, const call_site& where) {
             if constexpr (requires { host->listen(where); }) try {
                     host->listen(where);
                 } catch (const error& told) { give_up(told); }
-        }
-        void heed_limit(patience& waiting, const call_site& where) {
             if (waiting.expired())
                 give_up(error(errc::timeout, where.operation, host->rank(), where.round,
                               "NCCL was not done within %g s; see what holds a peer up, or set a longer timeout",
@@ -253,11 +254,14 @@ private:
             if (status != cudaErrorNotReady) require_cuda(status, "cudaStreamQuery", rank(), device());
             static_cast<void>(cudaGetLastError());
             if (!waiting.pause()) continue;
-            ncclResult_t answer = ncclSuccess;
-            require_nccl(ncclCommGetAsyncError(side_->ranks, &answer), "ncclCommGetAsyncError", rank(), side_->ranks);
-            require_nccl(answer, where.operation, rank(), side_->ranks);
+            try {
+                ncclResult_t answer = ncclSuccess;
+                require_nccl(ncclCommGetAsyncError(side_->ranks, &answer), "ncclCommGetAsyncError", rank(),
+                             side_->ranks);
+                require_nccl(answer, where.operation, rank(), side_->ranks);
+            } catch (const error& failure) { side_->give_up(failure); }
             if (what == on_stream::call) side_->look_around(waiting, lost, where);
-            else side_->heed_peers(where), side_->heed_limit(waiting, where);
+            else side_->heed(waiting, where);
         }
     }
     cudaError_t query() const {

@@ -34,7 +34,7 @@ public:
     void begin(const ddl::call_site& where) { wire_.begin(where); }
     ddl::call_queue& queue() noexcept { return wire_.queue(); }
     void fail(ddl::errc code, const char* words) noexcept { wire_.fail(code, words); }
-    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return wire_.scratch(bytes, use); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return staged_.scratch(bytes, use); }
 
     ddl::recording& wire() noexcept { return wire_; }
     staged_threads<ddl::recording>& through_host() noexcept { return staged_; }

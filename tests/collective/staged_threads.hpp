@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -73,7 +74,10 @@ public:
     void begin(const ddl::call_site& where) { host_.begin(where); }
     ddl::call_queue& queue() noexcept { return host_.queue(); }
     void fail(ddl::errc code, const char* words) noexcept { host_.fail(code, words); }
-    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return host_.scratch(bytes, use); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) {
+        if (bytes != 0) throw std::logic_error("the host would copy what lies in a device");
+        return host_.scratch(bytes, use);
+    }
 
     Host& host() noexcept { return host_; }
     std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
