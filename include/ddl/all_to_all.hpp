@@ -30,9 +30,10 @@ public:
     }
 
 private:
-    /// What is sent must stay while what arrives is written: in place, a copy of it. Grids exchange in place.
+    /// What is sent must stay while what arrives is written: in place, a copy of it. What lies in GPUs is none
+    /// for the host to copy: those exchange in place.
     const Element* kept() {
-        if (grid_transport<Transport> || in_ != out_ || count_ == 0) return in_;
+        if (exchanges_in_place<Transport> || in_ != out_ || count_ == 0) return in_;
         Element* const copy =
             scratch_or_refuse<Checking, Element>(*ranks_, collective::all_to_all, count_, scratch_for::fusion);
         kernel::copy(in_, copy, count_);

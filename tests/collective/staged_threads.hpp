@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -73,7 +74,10 @@ public:
     void begin(const ddl::call_site& where) { host_.begin(where); }
     ddl::call_queue& queue() noexcept { return host_.queue(); }
     void fail(ddl::errc code, const char* words) noexcept { host_.fail(code, words); }
-    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return host_.scratch(bytes, use); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) {
+        if (bytes != 0) throw std::logic_error("the host would copy what lies in a device");
+        return host_.scratch(bytes, use);
+    }
 
     Host& host() noexcept { return host_; }
     std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
@@ -86,13 +90,17 @@ public:
         }
         return memory.data();
     }
+    void require_reachable(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where) const {
+        if (bytes != 0 && data == out_of_reach)
+            throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
+    }
     void arrive(const ddl::call_site&) {}
-    void fetch(int index, const std::byte* from, std::size_t bytes) {
-        copy(index, at(index).memory.data(), from, bytes);
+    void fetch(int index, std::size_t place, const std::byte* from, std::size_t bytes) {
+        copy(index, at(index).memory.data() + place, from, bytes);
         fetched += bytes;
     }
-    void store(int index, std::byte* to, std::size_t bytes) {
-        copy(index, to, at(index).memory.data(), bytes);
+    void store(int index, std::size_t place, std::byte* to, std::size_t bytes) {
+        copy(index, to, at(index).memory.data() + place, bytes);
         stored += bytes;
     }
     void await(int index) { at(index).copies.synchronize(); }
@@ -100,6 +108,7 @@ public:
     std::size_t fetched = 0;
     std::size_t stored = 0;
     int copies_until_one_fails = -1;  // never, if negative
+    const void* out_of_reach = nullptr;
 
 private:
     struct slot_memory {

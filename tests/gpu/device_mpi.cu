@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory over MPI, handed over as it is or through the host, as MPI says. Also to be run under mpirun.
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
+#include <ddl/reduce.hpp>
 #include <ddl/transport/device_mpi.cuh>
 
 #include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
 
 #include "../collective/require.hpp"
 #include "gpu_test.cuh"
@@ -29,5 +32,11 @@ int main() {
             require(result == std::vector<float>(count, all),
                     "the largest of equals, through the host whatever MPI takes");
         }
+        const auto ranks = static_cast<std::size_t>(wire.size());
+        thrust::device_vector<float> blocks(1000 * ranks, static_cast<float>(wire.rank()));
+        auto queued = gpus.on(thrust::cuda::par.on(cudaStreamPerThread));
+        ddl::all_to_all_async(queued, blocks).wait();
+        require(blocks[1000 * ranks - 1] == static_cast<float>(wire.size() - 1), "all_to_all in place");
+        ddl::reduce(gpus, blocks, ddl::maximum{}, 0);
     });
 }

@@ -7,6 +7,7 @@
 #include <ddl/transport/threads.hpp>
 
 #include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
 
 #include <cstring>
 #include <vector>
@@ -53,8 +54,26 @@ void carry_all(ddl::nccl<Host>& gpus) {
             require(on_the_host(in) == wanted(count, static_cast<float>(size)), "broadcast");
             ddl::reduce(gpus, in, out, ddl::sum{}, 0);
             if (gpus.rank() == 0) require(on_the_host(out) == wanted(count, static_cast<float>(size * size)), "reduce");
+            vector blocks(each * static_cast<std::size_t>(size), ours);
+            vector one(each, ours);
+            ddl::gather(gpus, one, blocks, size - 1);
+            ddl::scatter(gpus, blocks, one, size - 1);
+            require(on_the_host(one) == wanted(each, ours), "what was gathered is scattered");
+            thrust::fill(blocks.begin(), blocks.end(), ours);
+            vector beside(blocks.size());
+            ddl::all_to_all(gpus, blocks, beside);
+            ddl::all_to_all(gpus, blocks);
+            require(on_the_host(blocks) == on_the_host(beside), "all_to_all in place");
+            for (int peer = 0; peer < size; ++peer)
+                require(on_the_host(beside)[each * static_cast<std::size_t>(peer)] == static_cast<float>(peer + 1),
+                        "all_to_all");
         }
     ddl::barrier(gpus);
+    vector on_a_stream(10, ours);
+    auto queued = gpus.on(thrust::cuda::par_nosync.on(cudaStreamPerThread));
+    ddl::allreduce(queued, on_a_stream, ddl::maximum{});
+    queued.wait();
+    require(on_the_host(on_a_stream) == std::vector<float>(10, static_cast<float>(size)), "a policy's stream");
     std::vector<float> elsewhere(10);
     require_error(ddl::errc::invalid_argument, "is no memory of CUDA device", [&] { ddl::allreduce(gpus, elsewhere); });
 }
@@ -68,6 +87,8 @@ void carry_levels(ddl::threads& node, ddl::threads& wire) {
     ddl::allreduce(world, values);
     const float all = static_cast<float>(world.size() * (world.size() + 1)) / 2;
     require(on_the_host(values) == std::vector<float>(values.size(), all), "levels");
+    ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>>(world, values, ddl::maximum{});
+    require(on_the_host(values) == std::vector<float>(values.size(), all), "a hierarchy whose inner level is NCCL");
 }
 
 void expect_no_device() {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory through the host, over threads.
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/reduce_scatter.hpp>
 #include <ddl/transport/staged.cuh>
 #include <ddl/transport/threads.hpp>
 
@@ -31,6 +34,21 @@ int main() {
                 ddl::allreduce(team.on(thrust::cuda::par_nosync.on(stream)), ones, ddl::maximum{});
                 ddl::allreduce(team.on(thrust::device), ones, ddl::minimum{});
                 require(ones[999] == 3, "the sum of ones, whatever the policy");
+                auto queued = team.on(stream);
+                const ddl::request sum = ddl::allreduce_async(queued, ones);
+                sum.wait();
+                require(ones[999] == 9, "a call that is carried out behind the stream");
+
+                thrust::device_vector<float> blocks(300'000, static_cast<float>(team.rank()));
+                thrust::device_vector<float> mine(100'000);
+                ddl::reduce_scatter(team, blocks, mine);
+                require(mine[99'999] == 3, "reduce_scatter");
+                ddl::all_to_all(team, blocks);
+                require(blocks[99'999] == 0 && blocks[100'000] == 1 && blocks[299'999] == 2, "all_to_all in place");
+                ddl::broadcast(team, mine, 1);
+                std::vector<float> elsewhere(10);
+                require_error(ddl::errc::invalid_argument, "is no memory of CUDA device",
+                              [&] { ddl::broadcast(team, elsewhere); });
                 ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), team.device());
             },
             ddl::timeout{20});

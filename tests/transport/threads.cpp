@@ -148,6 +148,18 @@ BOOST_AUTO_TEST_CASE(a_failure_is_told_once_and_remembered) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(who_waits_elsewhere_hears_of_a_failure) {
+    threads::run(2, [](threads& team) {
+        team.listen(here);
+        team.exchange(0, here);
+        if (team.rank() == 1) team.fail(ddl::errc::system, "the device says no");
+        else
+            require_error(ddl::errc::system, "a peer gave up [the device says no]", [&] {
+                for (ddl::patience waiting{patient}; !waiting.expired(); waiting.pause()) team.listen(here);
+            });
+    });
+}
+
 BOOST_AUTO_TEST_CASE(a_team_that_has_moved_is_the_same_team) {
     threads::run(2, [](threads& team) {
         team.exchange(1, here);

@@ -50,12 +50,6 @@ inline constexpr bool in_rank_order =
         return true;
     });
 
-/// Levels whose innermost is a library that carries whole collectives.
-template <class Transport>
-concept library_inside = stacked_transport<Transport> && requires {
-    std::remove_reference_t<decltype(std::declval<Transport&>().node())>::carries(collective::allreduce);
-};
-
 /// Holds the policies of a call against each other. The first mismatch is the only error a user sees.
 template <collective What, class Op, class Element, class Schedule, class Transport>
 consteval bool compose() {
@@ -75,25 +69,26 @@ consteval bool compose() {
     } else if constexpr (!is_schedule<Schedule>) {
         static_assert(is_schedule<Schedule>,
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
-    } else if constexpr (requires { requires !Transport::carries(What); }) {
-        static_assert(!std::same_as<Op, Op>,
-                      "ddl: NCCL has no gather, scatter or all_to_all; call over a ddl::cuda_ipc or ddl::cuda_peer");
-    } else if constexpr (requires { Transport::carries(What); } && !std::same_as<Schedule, direct>) {
+    } else if constexpr (requires { Transport::chooses_schedule; } && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>, "ddl: NCCL chooses its schedule itself; name none");
     } else if constexpr (library_inside<Transport> && What != collective::allreduce && What != collective::barrier) {
         static_assert(!library_inside<Transport>,
                       "ddl: ddl::layered with NCCL inside carries allreduce and barrier; call over its levels");
+    } else if constexpr (library_inside<Transport> && !across_a_library<Schedule>) {
+        static_assert(
+            across_a_library<Schedule>,
+            "ddl: NCCL chooses its schedule inside a node itself; write ddl::hierarchical<ddl::direct, Outer>, "
+            "or name none");
     } else if constexpr (stacked_transport<Transport> && What != collective::allreduce && What != collective::reduce &&
                          What != collective::broadcast && What != collective::barrier) {
         static_assert(!stacked_transport<Transport>,
                       "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
-    } else if constexpr ((staging_transport<Transport> || device_message_transport<Transport>)&&What !=
-                             collective::allreduce &&
-                         What != collective::barrier) {
-        static_assert(
-            !staging_transport<Transport> && !device_message_transport<Transport>,
-            "ddl: ranks that stage through the host carry allreduce and barrier; pass a ddl::cuda_peer, or copy "
-            "the data to the host for the others");
+    } else if constexpr (staging_transport<Transport>) {
+        using host = std::remove_reference_t<decltype(std::declval<Transport&>().host())>;
+        return compose<What, Op, Element, schedule_of<Schedule, What, Op, host>, host>();
+    } else if constexpr (device_message_transport<Transport> && !std::same_as<Schedule, direct>) {
+        static_assert(std::same_as<Schedule, direct>,
+                      "ddl: messages of device memory go to all ranks at once; write ddl::direct, or name no schedule");
     } else if constexpr (grid_transport<Transport> && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>,
                       "ddl: ranks on GPUs fold in one launch; write ddl::direct, or name no schedule");

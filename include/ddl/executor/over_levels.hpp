@@ -176,15 +176,17 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
 template <class Checking, class Transport>
 void compare_levels(Transport& ranks, call what) {
     const call_site where{to_string(what.what), 0};
-    ranks.begin(where);
+    if constexpr (!memory_transport<Transport>) ranks.begin(where);  // there a call begins once, when it is compared
     // as calls that know no levels do, which a rank may make by mistake
     const auto compare_over = [&](auto& wire) {
         what.limits = cut_of(wire).fingerprint();
         compare_calls(wire, what, where);
     };
     if constexpr (!Checking::compares) return;
+    else if constexpr (memory_transport<Transport>) memory_call{ranks, what, true}.enter();
     else if constexpr (message_transport<Transport>) compare_over(ranks);
     else if constexpr (clustered_transport<Transport>) {
+        if (ranks.nodes() == 1) return compare_levels<Checking>(ranks.node(), what);  // as one node's calls go
         ranks.wire().begin(where);
         compare_over(ranks.wire());
     } else {

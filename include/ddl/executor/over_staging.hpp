@@ -12,52 +12,93 @@
 // The collectives over ranks whose buffers pass through slots of host memory.
 namespace ddl {
 
-template <class Schedule, class Op, class Transport>
-using staged_schedule = std::conditional_t<clustered_transport<Transport>, Schedule,
-                                           resolved<Schedule, collective::allreduce, Op, Transport>>;
+template <staging_transport Transport>
+using host_of = std::remove_reference_t<decltype(std::declval<Transport&>().host())>;
 
-/// An allreduce of chunk after chunk: while the host sides reduce one, the next ones are fetched and the last ones stored.
-template <class Schedule, class Checking, class Op, class Element, staging_transport Transport>
-void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
-                    collective = collective::allreduce, int detail = 0) {
-    using host = std::remove_reference_t<decltype(ranks.host())>;
-    using schedule = staged_schedule<Schedule, Op, host>;
-    const std::size_t fits = ranks.chunk_bytes() / sizeof(Element);
+/// Neighbouring blocks of a vector that lie in the device: `[first, last)`, the first of them at `data`.
+template <class Element>
+struct device_blocks {
+    Element* data;
+    int first;
+    int last;
+};
+
+/// Where a chunk lies that the host's call reads and writes: in place, or in two halves of a slot.
+enum class slot_halves { one, apart };
+
+/// A call, chunk after chunk: while the host sides carry out one, the next ones are fetched and the last ones stored.
+///
+/// The vector is `blocks`, and a chunk has as many elements of each of them, one less of the shorter ones at the end: so it is
+/// a vector in blocks itself, and `carry(from, to, pieces)` is the collective of the whole. Ranks compare `whole` beside the first
+/// copies, unless `Whole` is `unchecked`, because the calls of chunks do.
+template <class Checking, class Element, class Whole = Checking, slot_halves Halves = slot_halves::one,
+          staging_transport Transport, class Carry>
+void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<const Element> in,
+           device_blocks<Element> out, Carry carry) {
+    const call_site where{to_string(whole.what)};
+    const std::size_t fits = ranks.chunk_bytes() / sizeof(Element) / static_cast<std::size_t>(blocks.parts);
     const std::size_t each = fits != 0 ? fits : 1;
-    const std::size_t chunks = count == 0 ? 1 : (count + each - 1) / each;
+    const std::size_t chunks = blocks.count == 0 ? 1 : (blocks.longest() + each - 1) / each;
+    const std::size_t half = each * static_cast<std::size_t>(blocks.parts);
+    constexpr bool apart = Halves == slot_halves::apart;
+    const std::size_t room = (apart ? 2 * half : half) * sizeof(Element);
     const auto slots = static_cast<std::size_t>(ranks.slots());
-    // ranks compare the length of the whole with each chunk
-    const int all =
-        static_cast<int>(static_cast<std::uint32_t>(count * 0x9e37'79b9U) ^ static_cast<std::uint32_t>(detail));
-    const auto place = [&](std::size_t chunk) {
-        return reinterpret_cast<Element*>(ranks.slot(static_cast<int>(chunk % slots), each * sizeof(Element)));
+    const auto length = [&](std::size_t chunk, int block) {
+        return segment_length(blocks.length(block), chunk * each, each);
+    };
+    const auto pieces = [&](std::size_t chunk) {
+        std::size_t count = 0;
+        for (int block = 0; block < blocks.parts; ++block) count += length(chunk, block);
+        return partition{count, blocks.parts};
+    };
+    // a vector of one chunk lies there as it does here
+    const auto each_run = [&](const auto& side, std::size_t chunk, auto copy) {
+        const partition places = pieces(chunk);
+        const std::size_t begin = chunk * each;
+        if (side.first == side.last) return;
+        if (chunks == 1)
+            return copy(places.first(side.first), side.data, places.first(side.last) - places.first(side.first));
+        for (int block = side.first; block < side.last; ++block)
+            copy(places.first(block), side.data + (blocks.first(block) - blocks.first(side.first)) + begin,
+                 places.length(block));
     };
     const auto fetch = [&](std::size_t chunk) {
         if (chunk >= chunks) return;
-        place(chunk);
-        ranks.fetch(static_cast<int>(chunk % slots), reinterpret_cast<const std::byte*>(in + chunk * each),
-                    segment_length(count, chunk * each, each) * sizeof(Element));
+        const int slot = static_cast<int>(chunk % slots);
+        static_cast<void>(ranks.slot(slot, room));
+        each_run(in, chunk, [&](std::size_t at, const Element* from, std::size_t count) {
+            ranks.fetch(slot, at * sizeof(Element), reinterpret_cast<const std::byte*>(from), count * sizeof(Element));
+        });
     };
     // what the device refuses leaves the others waiting for a chunk: between two of them they can be told
     const auto or_tell = [&](const auto& copies) { prepared<Checking>(ranks.host(), copies); };
+    const auto held = [&](const auto& side) {
+        return (blocks.first(side.last) - blocks.first(side.first)) * sizeof(Element);
+    };
     ranks.queue().drain();  // pending calls use the same slots
+    or_tell([&] {
+        ranks.require_reachable("in", in.data, held(in), where);
+        ranks.require_reachable("out", out.data, held(out), where);
+    });
     try {
         or_tell([&] {
-            ranks.arrive(call_site{to_string(collective::allreduce)});
+            ranks.arrive(where);
             for (std::size_t chunk = 0; chunk < slots; ++chunk) fetch(chunk);
         });
+        if constexpr (Whole::compares) compare_levels<Whole>(ranks.host(), whole);
         for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
             const int slot = static_cast<int>(chunk % slots);
-            const std::size_t length = segment_length(count, chunk * each, each);
             Element* data = nullptr;
             or_tell([&] {
                 ranks.await(slot);
-                data = place(chunk);
+                data = reinterpret_cast<Element*>(ranks.slot(slot, room));
             });
-            allreduce_over<schedule, Checking>(ranks.host(), static_cast<const Element*>(data), data, length, op,
-                                               collective::allreduce_n, all);
+            carry(data, apart ? data + half : data, pieces(chunk));
             const auto pass_on = [&] {
-                ranks.store(slot, reinterpret_cast<std::byte*>(out + chunk * each), length * sizeof(Element));
+                each_run(out, chunk, [&](std::size_t at, Element* to, std::size_t count) {
+                    ranks.store(slot, (apart ? half + at : at) * sizeof(Element), reinterpret_cast<std::byte*>(to),
+                                count * sizeof(Element));
+                });
                 fetch(chunk + slots);
             };
             if (chunk + 1 < chunks) or_tell(pass_on);
@@ -77,20 +118,117 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     for (int slot = 0; slot < ranks.slots(); ++slot) ranks.await(slot);
 }
 
+template <class Schedule, class Checking, class Op, class Element, staging_transport Transport>
+void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
+                    collective what = collective::allreduce, int detail = 0) {
+    using schedule = schedule_of<Schedule, collective::allreduce, Op, host_of<Transport>>;
+    // ranks compare the length of the whole with each chunk
+    const int all =
+        static_cast<int>(static_cast<std::uint32_t>(count * 0x9e37'79b9U) ^ static_cast<std::uint32_t>(detail));
+    stage<Checking, Element, unchecked>(
+        ranks, describe<Op, Element, Schedule>(what, count, detail), {count, 1}, {in, 0, 1}, {out, 0, 1},
+        [&](const Element* from, Element* to, partition chunk) {
+            allreduce_over<schedule, Checking>(ranks.host(), from, to, chunk.count, op, collective::allreduce_n, all);
+        });
+}
+
+template <class Schedule, class Checking, class Op, class Element, staging_transport Transport>
+void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
+    using schedule = schedule_of<Schedule, collective::reduce, Op, host_of<Transport>>;
+    const int takes = ranks.rank() == root ? 1 : 0;
+    stage<Checking, Element>(ranks, describe<Op, Element, Schedule>(collective::reduce, count, root), {count, 1},
+                             {in, 0, 1}, {out, 0, takes}, [&](const Element* from, Element* to, partition chunk) {
+                                 reduce_over<schedule, Checking>(ranks.host(), from, takes != 0 ? to : nullptr,
+                                                                 chunk.count, op, root);
+                             });
+}
+
+/// `count` elements in, block `rank` of them out.
+template <class Schedule, class Checking, class Op, class Element, staging_transport Transport>
+void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
+    using schedule = schedule_of<Schedule, collective::reduce_scatter, Op, host_of<Transport>>;
+    const int rank = ranks.rank();
+    stage<Checking, Element>(
+        ranks, describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0), {count, ranks.size()},
+        {in, 0, ranks.size()}, {out, rank, rank + 1}, [&](const Element* from, Element* to, partition chunk) {
+            reduce_scatter_over<schedule, Checking>(ranks.host(), from, to + chunk.first(rank), chunk.count, op);
+        });
+}
+
+/// Block `rank` of `count` elements in, all of them out.
+template <class Schedule, class Checking, class Element, staging_transport Transport>
+void all_gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    using schedule = schedule_of<Schedule, collective::all_gather, no_op, host_of<Transport>>;
+    const int rank = ranks.rank();
+    stage<Checking, Element>(
+        ranks, describe<no_op, Element, Schedule>(collective::all_gather, count, 0), {count, ranks.size()},
+        {in, rank, rank + 1}, {out, 0, ranks.size()}, [&](const Element* from, Element* to, partition chunk) {
+            all_gather_over<schedule, Checking>(ranks.host(), from + chunk.first(rank), to, chunk.count);
+        });
+}
+
+template <class Schedule, class Checking, class Element, staging_transport Transport>
+void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root) {
+    using schedule = schedule_of<Schedule, collective::broadcast, no_op, host_of<Transport>>;
+    const int gives = ranks.rank() == root ? 1 : 0;
+    stage<Checking, Element>(ranks, describe<no_op, Element, Schedule>(collective::broadcast, count, root), {count, 1},
+                             {data, 0, gives}, {data, gives, 1}, [&](const Element*, Element* to, partition chunk) {
+                                 broadcast_over<schedule, Checking>(ranks.host(), to, chunk.count, root);
+                             });
+}
+
+/// Block `rank` of `count` elements in; all of them out at the root, where `out` must be.
+template <class Schedule, class Checking, class Element, staging_transport Transport>
+void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    using schedule = schedule_of<Schedule, collective::gather, no_op, host_of<Transport>>;
+    const int rank = ranks.rank();
+    const bool takes = rank == root;
+    stage<Checking, Element>(ranks, describe<no_op, Element, Schedule>(collective::gather, count, root),
+                             {count, ranks.size()}, {in, rank, rank + 1}, {out, 0, takes ? ranks.size() : 0},
+                             [&](const Element* from, Element* to, partition chunk) {
+                                 gather_over<schedule, Checking>(ranks.host(), from + chunk.first(rank),
+                                                                 takes ? to : nullptr, chunk.count, root);
+                             });
+}
+
+/// `count` elements in at the root, where `in` must be; block `rank` of them out.
+template <class Schedule, class Checking, class Element, staging_transport Transport>
+void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
+    using schedule = schedule_of<Schedule, collective::scatter, no_op, host_of<Transport>>;
+    const int rank = ranks.rank();
+    const bool gives = rank == root;
+    stage<Checking, Element>(ranks, describe<no_op, Element, Schedule>(collective::scatter, count, root),
+                             {count, ranks.size()}, {in, 0, gives ? ranks.size() : 0}, {out, rank, rank + 1},
+                             [&](const Element* from, Element* to, partition chunk) {
+                                 scatter_over<schedule, Checking>(ranks.host(), gives ? from : nullptr,
+                                                                  to + chunk.first(rank), chunk.count, root);
+                             });
+}
+
+/// `p` equal blocks in and out, in one buffer or in two.
+template <class Schedule, class Checking, class Element, staging_transport Transport>
+void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
+    using schedule = schedule_of<Schedule, collective::all_to_all, no_op, host_of<Transport>>;
+    stage<Checking, Element, Checking, slot_halves::apart>(
+        ranks, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), {count, ranks.size()},
+        {in, 0, ranks.size()}, {out, 0, ranks.size()}, [&](const Element* from, Element* to, partition chunk) {
+            all_to_all_over<schedule, Checking>(ranks.host(), from, to, chunk.count);
+        });
+}
+
 template <class Schedule, class Checking, staging_transport Transport>
 void barrier_over(Transport& ranks, collective what = collective::barrier) {
-    using host = std::remove_reference_t<decltype(ranks.host())>;
-    barrier_over<staged_schedule<Schedule, no_op, host>, Checking>(ranks.host(), what);
+    barrier_over<schedule_of<Schedule, collective::barrier, no_op, host_of<Transport>>, Checking>(ranks.host(), what);
 }
 
 template <class Schedule, class Op, class Element, staging_transport Transport>
 void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
-    using host = std::remove_reference_t<decltype(ranks.host())>;
+    using host = host_of<Transport>;
     line.append("through host memory in chunks of %zu bytes, %d on their way, each over %s: ", ranks.chunk_bytes(),
                 ranks.slots(), host::name);
     const std::size_t most = ranks.chunk_bytes() / sizeof(Element);
-    explain_way<staged_schedule<Schedule, Op, host>, Op, Element>(line, ranks.host(), what, in,
-                                                                  count < most ? count : most);
+    explain_way<schedule_of<Schedule, collective::allreduce, Op, host>, Op, Element>(line, ranks.host(), what, in,
+                                                                                     count < most ? count : most);
 }
 
 }  // namespace ddl

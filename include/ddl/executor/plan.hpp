@@ -17,11 +17,6 @@
 
 namespace ddl {
 
-/// What a plan runs: the schedule that was named, or the transport's own. A cluster decides when it knows its nodes.
-template <class Schedule, collective What, class Op, class Transport>
-using schedule_of =
-    std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
-
 /// This rank, and how many there are. What is no communicator, which `compose` says, has a rank alone.
 template <class Transport>
 int rank_in(Transport& ranks) {
@@ -70,6 +65,11 @@ void require_root(Transport& ranks, collective what, int root) {
     refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
                                   "root is %d; name a rank from 0 to %d", root, ranks_in(ranks) - 1));
 }
+
+/// Whether an all-to-all of one buffer is the transport's own affair.
+template <class Transport>
+inline constexpr bool exchanges_in_place =
+    grid_transport<Transport> || staging_transport<Transport> || device_message_transport<Transport>;
 
 /// The block of `count` elements that is `rank`'s in reduce-scatter, all-gather, gather and scatter.
 struct block_of {

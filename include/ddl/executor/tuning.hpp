@@ -80,6 +80,16 @@ struct default_schedule<collective::all_to_all, Commutes, Transport> {
     using type = selected<at_most<65536, direct>, otherwise<ring>>;
 };
 
+/// Levels whose innermost is a library that carries whole collectives.
+template <class Transport>
+concept library_inside = stacked_transport<Transport> && requires {
+    std::remove_reference_t<decltype(std::declval<Transport&>().node())>::chooses_schedule;
+};
+
+/// What may be named over such: the schedule across nodes, in a hierarchy whose inner schedule is the library's.
+template <class Schedule>
+concept across_a_library = std::same_as<Schedule, tuned> || std::same_as<typename Schedule::inner, direct>;
+
 /// A level a schedule: long vectors are reduced inside, then across. How short ones travel is the wire's affair. Among few
 /// nodes the longest go round in a ring: partners that never change keep their connections at full speed.
 template <class Outer, class Short, class Longest>
@@ -96,7 +106,9 @@ struct default_schedule<collective::allreduce, false, Transport> {
 template <collective What, bool Commutes, stacked_transport Transport>
     requires(What != collective::broadcast)
 struct default_schedule<What, Commutes, Transport> {
-    using type = hierarchical<direct, std::conditional_t<Commutes, recursive_halving, recursive_doubling>>;
+    using type =
+        std::conditional_t<library_inside<Transport>, tuned,
+                           hierarchical<direct, std::conditional_t<Commutes, recursive_halving, recursive_doubling>>>;
 };
 
 template <bool Commutes, stacked_transport Transport>
@@ -120,5 +132,10 @@ struct resolution<tuned, What, Op, Transport> {
 /// `Schedule`, or what `tuned` stands for in this call.
 template <class Schedule, collective What, class Op, class Transport>
 using resolved = typename resolution<Schedule, What, Op, Transport>::type;
+
+/// What a plan runs: the schedule that was named, or the transport's own. A cluster decides when it knows its nodes.
+template <class Schedule, collective What, class Op, class Transport>
+using schedule_of =
+    std::conditional_t<clustered_transport<Transport>, Schedule, resolved<Schedule, What, Op, Transport>>;
 
 }  // namespace ddl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/transport/cuda_driver.cuh>
+#include <ddl/transport/cuda_memory.cuh>
 #include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/device_block_alone.cuh>
 #include <ddl/transport/grid_transport.hpp>
@@ -146,21 +147,17 @@ public:
     }
 
     void require_free(stream which, const call_site& where, int rank) const {
-        const device_scope scope{device_, rank};
-        cudaStreamCaptureStatus capture{};
-        check(cudaStreamIsCapturing(which, &capture), "cudaStreamIsCapturing");
-        if (capture != cudaStreamCaptureStatusNone)
-            throw error(errc::invalid_argument, where.operation, rank, -1,
-                        "the stream is under capture, and a graph does without the host sides that order processes; "
-                        "call outside of the capture");
+        require_no_capture(which, where, rank, device_);
     }
     cuda_moment mark(stream which) const { return {which, device_, rank_}; }
     bool has_caught_up(stream which) const {
         const device_scope scope{device_, rank_};
+        const beside_captures aside{device_, rank_};
         return is_ready(cudaStreamQuery(which), "cudaStreamQuery");
     }
     bool is_idle() const {
         const device_scope scope{device_, rank_};
+        const beside_captures aside{device_, rank_};
         return is_ready(cudaEventQuery(done_), "cudaEventQuery");
     }
     int missed() const noexcept {

@@ -7,6 +7,20 @@
 
 namespace ddl {
 
+/// While it lives, what this thread asks of events and streams breaks no capture of another thread, be that in mode Global.
+class beside_captures {
+public:
+    beside_captures(int device, int rank) {
+        require_cuda(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode", rank, device);
+    }
+    beside_captures(const beside_captures&) = delete;
+    beside_captures& operator=(const beside_captures&) = delete;
+    ~beside_captures() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+
+private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then that of before
+};
+
 /// Where a stream of CUDA stood when this was made. The default stream of a thread may be another one by the same handle:
 /// so a thread that carries out calls of another lets its stream `follow` what that thread had given its own.
 class cuda_moment {
@@ -29,12 +43,26 @@ public:
         require_cuda(cudaStreamWaitEvent(stream, event_.get(), 0), "cudaStreamWaitEvent", rank_, device_);
     }
 
-    cudaEvent_t event() const noexcept { return event_.get(); }
+    /// What cudaEventQuery says of it.
+    cudaError_t query() const {
+        const device_scope scope{device_, rank_};
+        const beside_captures aside{device_, rank_};
+        return cudaEventQuery(event_.get());
+    }
 
 private:
     int device_;
     int rank_;
     std::shared_ptr<CUevent_st> event_;
+};
+
+/// What `defer` gives for calls that block the thread which carries them out: what the caller had put on the stream comes before.
+struct after_moment {
+    cudaStream_t stream;
+    cuda_moment before;
+    void begin() const { before.follow(stream); }
+    void end() const noexcept {}
+    bool done() const noexcept { return true; }
 };
 
 }  // namespace ddl

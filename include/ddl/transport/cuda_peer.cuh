@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/cuda_memory.cuh>
 #include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/cuda_team.cuh>
 #include <ddl/transport/grid_transport.hpp>
@@ -121,7 +122,10 @@ public:
     // what the library asks of a communicator
     void begin(const call_site& where) { side_->host.begin(where); }
     call_queue& queue() noexcept { return side_->host.queue(); }
-    void fail(errc code, const char* words) noexcept { side_->host.fail(code, words); }
+    void fail(errc code, const char* words) noexcept {
+        side_->team->turns().abandon();
+        side_->host.fail(code, words);
+    }
     std::byte* scratch(std::size_t bytes, scratch_for use) { return side_->host.scratch(bytes, use); }
 
     // what it asks of a transport of grids
@@ -142,8 +146,14 @@ public:
         if (bytes == 0) return;
         cudaPointerAttributes about{};
         require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
-        if (about.type == cudaMemoryTypeManaged || (about.type == cudaMemoryTypeDevice && about.device == device()))
+        if (about.type == cudaMemoryTypeManaged) return;
+        if (about.type == cudaMemoryTypeDevice && about.device == device()) {
+            for (int peer = 0; peer < size(); ++peer)
+                if (const int other = side_->team->device_of(peer);
+                    other != device() && side_->team->leader(peer) == peer)
+                    require_pool_opened_to(other, which, data, where, rank());
             return;
+        }
         if (about.type == cudaMemoryTypeDevice)
             throw error(errc::invalid_argument, where.operation, rank(), -1,
                         "%s is memory of CUDA device %d, this rank's device is %d; pass memory of the rank's device",
@@ -164,7 +174,7 @@ public:
 
     /// The lowest rank of a GPU launches for all ranks there, when their streams and the team's last call have come as far.
     template <class Body>
-    void launch(const Body& body, grid_shape shape, const entry* entries, const call_site&) {
+    void launch(const Body& body, grid_shape shape, const entry* entries, const call_site& where) {
         static_assert(
             sizeof(Body) + sizeof(device_launch) <= most_arguments,
             "ddl: this CUDA hands a kernel 4 KiB; specialise ddl::grid_limits_of<ddl::cuda_peer> with a table of "
@@ -172,7 +182,7 @@ public:
         apart_ = captured_apart(entries);
         if (apart_ >= 0 || side_->team->leader(rank()) != rank()) return;
         try {
-            launch_for_all(body, shape, entries);
+            launch_for_all(body, shape, entries, where);
         } catch (...) {
             side_->team->give_up(rank());
             throw;
@@ -259,7 +269,7 @@ private:
     }
 
     template <class Body>
-    void launch_for_all(const Body& body, grid_shape shape, const entry* entries) {
+    void launch_for_all(const Body& body, grid_shape shape, const entry* entries, const call_site& where) {
         cuda_team& team = *side_->team;
         const entry& mine = entries[rank()];
         const device_scope scope{device(), rank()};
@@ -276,6 +286,16 @@ private:
         Body argument = body;
         void* arguments[] = {&argument, &how};
         const dim3 blocks{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(companions)};
+        // in a graph they are the caller's to order
+        const bool in_turn = team.spans_devices() && !mine.captured;
+        const cudaEvent_t last = in_turn ? cuda_team::last_in_turn(device(), rank()) : nullptr;
+        if (in_turn) {
+            if (!team.turns().enter(limit()))
+                throw error(errc::timeout, where.operation, rank(), where.round,
+                            "another team of these GPUs has not launched within %g s; see its own error",
+                            limit().seconds);
+            await_event(last);
+        }
         // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
         // the runtime's form for C: clang refuses that for C++, of CUDA 12
         require_cuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks,
@@ -283,6 +303,9 @@ private:
                      "cudaLaunchCooperativeKernel", rank(), device());
         require_cuda(cudaEventRecord(team.done(rank(), mine.captured), stream_), "cudaEventRecord", rank(), device());
         if (mine.captured) team.last_capture(rank()) = mine.capture;
+        if (!in_turn) return;
+        require_cuda(cudaEventRecord(last, stream_), "cudaEventRecord", rank(), device());
+        team.turns().leave(team.leaders_below(rank()));
     }
 
     void await_stream(const call_site& where) {
@@ -312,13 +335,7 @@ public:
     }
     bool done() const {
         if (!moment_) return true;
-        const device_scope scope{side_->device(), rank()};
-        // a query in the thread's own mode would break what any other thread captures in mode Global
-        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-        require_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode", rank(),
-                     side_->device());
-        const cudaError_t status = cudaEventQuery(moment_->event());
-        static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+        const cudaError_t status = moment_->query();
         if (status == cudaErrorNotReady) return false;
         side_->heed(status, "cudaEventQuery", call_site{"wait"});
         return true;

@@ -3,9 +3,11 @@
 
 #include <ddl/transport/device_block.cuh>
 #include <ddl/transport/grid_window.hpp>
+#include <ddl/transport/launch_order.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -16,7 +18,7 @@ class cuda_team {
 public:
     /// Rank `r` is on device `devices[r]`. Throws where there is no GPU, or one that cannot reach another.
     cuda_team(std::vector<int> devices, const char* operation)
-        : devices_{std::move(devices)}, last_captures_(devices_.size()) {
+        : devices_{std::move(devices)}, last_captures_(devices_.size()), turns_{leaders_below(size())} {
         const int ranks = size();
         try {
             for (int rank = 0; rank < ranks; ++rank) prepare(rank, operation);
@@ -46,8 +48,31 @@ public:
         return last_captures_[static_cast<std::size_t>(rank)];
     }
 
+    /// Whether grids on several GPUs wait for each other.
+    bool spans_devices() const noexcept { return companions(0) != size(); }
+    /// For teams that do: whose turn it is to launch, and, on a GPU, when what was launched last in turn has ended, of any team
+    /// of this process. A grid that starts after that waits for no grid that comes later.
+    launch_order::turns& turns() noexcept { return turns_; }
+    /// GPUs whose lowest rank is below `rank`: the number of a leader among those who launch.
+    int leaders_below(int rank) const noexcept {
+        int known = 0;
+        for (int each = 0; each < rank; ++each) known += leader(each) == each ? 1 : 0;
+        return known;
+    }
+    static cudaEvent_t last_in_turn(int device, int rank) {
+        static std::mutex mutex;
+        static std::vector<cudaEvent_t> events;  // never destroyed: at the end of the process CUDA may have gone before
+        const std::lock_guard lock{mutex};
+        if (events.size() <= static_cast<std::size_t>(device)) events.resize(static_cast<std::size_t>(device) + 1);
+        cudaEvent_t& event = events[static_cast<std::size_t>(device)];
+        if (event == nullptr)  // on the current device, which is that one
+            require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
+        return event;
+    }
+
     /// Makes all blocks give up that wait for a rank whose grid did not start.
     void give_up(int rank) noexcept {
+        turns_.abandon();
         for (std::size_t i = 0; i < devices_.size(); ++i)
             std::atomic_ref{faults_[i]}.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_relaxed);
     }
@@ -148,6 +173,7 @@ private:
     std::vector<std::uint64_t*> windows_;
     std::vector<cudaEvent_t> events_;
     std::vector<std::optional<unsigned long long>> last_captures_;
+    launch_order::turns turns_;
     std::uint64_t* faults_ = nullptr;
     int most_blocks_ = 0;
 };

@@ -12,7 +12,7 @@ namespace ddl {
 /// blocks of as many virtual ranks, which meet nobody. `fold` returns when they have ended.
 template <class Transport>
 concept device_message_transport =
-    communicator<Transport> && requires(Transport& ranks, const call_site& where, const void* data) {
+    communicator<Transport> && requires(Transport& ranks, const call_site& where, const void* data, std::byte* to) {
         requires message_transport<std::remove_reference_t<decltype(ranks.wire())>>;
         requires communicator<std::remove_reference_t<decltype(ranks.through_host())>>;
         { ranks.takes_device_memory() } -> std::same_as<bool>;
@@ -20,6 +20,7 @@ concept device_message_transport =
         { ranks.device_scratch(std::size_t{}) } -> std::same_as<std::byte*>;  // stays until it is asked for again
         ranks.require_reachable("in", data, std::size_t{}, where);
         ranks.drain(where);
+        ranks.copy(to, static_cast<const std::byte*>(data), std::size_t{});  // within the device; blocks
     };
 
 }  // namespace ddl

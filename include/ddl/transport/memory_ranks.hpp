@@ -32,7 +32,7 @@ public:
 
     void begin(const call_site& where) {
         queue_->drain();
-        heed_faults(where);
+        listen(where);
         ++calls_;
     }
     call_queue& queue() noexcept { return *queue_; }
@@ -111,6 +111,12 @@ public:
         record.state.store(2, std::memory_order_release);
     }
 
+    /// Throws if a rank of this group, or of one that it was split from, has left a call half done.
+    void listen(const call_site& where) {
+        heed(memory_.first_fault(), where);
+        for (const rank_memory& outer : enclosing_) heed(outer.first_fault(), where);
+    }
+
 protected:
     /// `enclosing`: the groups that this one was split from, whose faults are its own.
     memory_ranks(rank_memory memory, int rank, int size, timeout limit, std::vector<rank_memory> enclosing = {})
@@ -179,7 +185,7 @@ private:
 
     void look_around(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, patience& waiting,
                      const call_site& where) {
-        heed_faults(where);
+        listen(where);
         errc code;
         if (derived().lost(peer)) {
             // it may have done its part before it ended
@@ -200,11 +206,6 @@ private:
         throw failure;
     }
 
-    /// Throws if a rank of this group, or of one that it was split from, has left a call half done.
-    void heed_faults(const call_site& where) {
-        heed(memory_.first_fault(), where);
-        for (const rank_memory& outer : enclosing_) heed(outer.first_fault(), where);
-    }
     void heed(rank_memory::fault_record& record, const call_site& where) {
         if (record.state.load(std::memory_order_acquire) == 0) return;
         patience writing{timeout{1}};  // whoever writes it may end before it is done

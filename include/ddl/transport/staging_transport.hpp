@@ -10,18 +10,20 @@ namespace ddl {
 /// Ranks whose buffers lie where the transport under them cannot reach, as in a GPU: they pass through slots of host memory.
 ///
 /// A slot holds one chunk. Copies of one slot are carried out in the order in which they were started, those of different
-/// slots at the same time. `fetch` and `store` start a copy and return; `await` waits for all copies of a slot.
+/// slots at the same time. `fetch` and `store` start a copy to or from byte `at` of a slot and return; `await` waits for all
+/// copies of a slot.
 template <class Transport>
 concept staging_transport =
     communicator<Transport> && requires(Transport& ranks, const call_site& where, int slot, std::byte* device,
-                                        const std::byte* data, std::size_t bytes) {
+                                        const std::byte* data, std::size_t at, std::size_t bytes) {
         requires communicator<std::remove_reference_t<decltype(ranks.host())>>;
         { ranks.chunk_bytes() } -> std::same_as<std::size_t>;
         { ranks.slots() } -> std::same_as<int>;
         { ranks.slot(slot, bytes) } -> std::same_as<std::byte*>;  // at least so many bytes
         ranks.arrive(where);                                      // what the caller has begun ends before any fetch
-        ranks.fetch(slot, data, bytes);
-        ranks.store(slot, device, bytes);
+        ranks.require_reachable("in", data, bytes, where);        // throws where copies could not reach it
+        ranks.fetch(slot, at, data, bytes);
+        ranks.store(slot, at, device, bytes);
         ranks.await(slot);
     };
 

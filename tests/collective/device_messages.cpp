@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE collective.allreduce_device_messages
+#define BOOST_TEST_MODULE collective.device_messages
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
+#include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
 #include <ddl/transport/host_block.hpp>
 #include <ddl/transport/recording.hpp>
 
@@ -27,7 +34,7 @@ public:
     void begin(const ddl::call_site& where) { wire_.begin(where); }
     ddl::call_queue& queue() noexcept { return wire_.queue(); }
     void fail(ddl::errc code, const char* words) noexcept { wire_.fail(code, words); }
-    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return wire_.scratch(bytes, use); }
+    std::byte* scratch(std::size_t bytes, ddl::scratch_for use) { return staged_.scratch(bytes, use); }
 
     ddl::recording& wire() noexcept { return wire_; }
     staged_threads<ddl::recording>& through_host() noexcept { return staged_; }
@@ -43,6 +50,7 @@ public:
             throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
     }
     void drain(const ddl::call_site&) { ++drains; }
+    static void copy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
     template <class Body>
     void fold(const Body& body, ddl::grid_shape shape, int ranks) {
         ++folds;
@@ -90,6 +98,70 @@ BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 
         require(team.drains == (takes ? calls : 0), "the device is waited for where it sends");
         require(takes ? team.folds > 0 : team.folds == 0, "folded on the device, or on the host");
         ddl::barrier(team);
+    });
+}
+
+BOOST_DATA_TEST_CASE(blocks_go_to_those_who_take_them, data::make({1, 2, 3, 5}) * data::make({true, false}), ranks,
+                     takes) {
+    ddl::recording::run(ranks, [&](ddl::recording& wire) {
+        device_messages team{wire, takes};
+        const int rank = team.rank();
+        for (const std::size_t count : {0U, 2U, 1000U, 1003U}) {
+            const auto own = ddl::block(count, team.size(), rank);
+            const auto sums = sums_of_small_values(team.size(), count);
+            const auto sum = [&](std::size_t i) { return sums[i]; };
+            auto values = small_values<float>(rank, count);
+            guarded<float> mine{own.count};
+            ddl::reduce_scatter(team, values, mine);
+            require_values(
+                mine, [&](std::size_t i) { return sums[own.first + i]; }, "reduce_scatter");
+            guarded<float> all{count};
+            ddl::all_gather(team, mine, all);
+            require_values(all, sum, "all_gather");
+            auto in_place = small_values<float>(rank, count);
+            ddl::reduce_scatter(team, in_place, ddl::sum{});
+            ddl::all_gather(team, in_place);
+            require_values(in_place, sum, "both in place");
+
+            for (int root = 0; root < team.size(); ++root) {
+                guarded<float> whole{count};
+                const auto at_root = [&](auto wanted, const char* name) {
+                    if (rank == root) require_values(whole, wanted, name);
+                    else require(whole.untouched(), name);
+                };
+                ddl::reduce(team, values, whole, ddl::sum{}, root);
+                at_root(sum, "reduce");
+                auto passed = small_values<float>(rank, count);
+                ddl::broadcast(team, passed, root);
+                const auto of_root = [&](std::size_t i) { return small_value(root, i); };
+                require_values(passed, of_root, "broadcast");
+                ddl::scatter_plan<float, ddl::direct, device_messages>{team, passed.data(), mine.data(), count, root}();
+                require_values(
+                    mine, [&](std::size_t i) { return of_root(own.first + i); }, "scatter");
+                ddl::gather_plan<float, ddl::direct, device_messages>{team, mine.data(), whole.data(), count, root}();
+                at_root(of_root, "gather");
+            }
+        }
+    });
+}
+
+BOOST_DATA_TEST_CASE(pairs_of_blocks_are_exchanged, data::make({1, 2, 3, 5}) * data::make({true, false}), ranks,
+                     takes) {
+    ddl::recording::run(ranks, [&](ddl::recording& wire) {
+        device_messages team{wire, takes};
+        for (const std::size_t each : {0U, 1U, 700U}) {
+            const std::size_t count = each * static_cast<std::size_t>(team.size());
+            const std::size_t first = each * static_cast<std::size_t>(team.rank());
+            const auto wanted = [&](std::size_t i) {
+                return small_value(static_cast<int>(i / each), first + i % each);
+            };
+            auto values = small_values<float>(team.rank(), count);
+            guarded<float> out{count};
+            ddl::all_to_all(team, values, out);
+            require_values(out, wanted, "beside");
+            ddl::all_to_all(team, values);
+            require_values(values, wanted, "in place");
+        }
     });
 }
 

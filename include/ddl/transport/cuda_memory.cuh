@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/concepts.hpp>
+#include <ddl/transport/cuda_driver.cuh>
+#include <ddl/transport/cuda_status.cuh>
+
+namespace ddl {
+
+/// Throws if a buffer is neither managed nor of CUDA device `device`, the rank's: `which` names the argument. Of no bytes the
+/// address may be any.
+inline void require_memory_of(int device, const char* which, const void* data, std::size_t bytes,
+                              const call_site& where, int rank) {
+    if (bytes == 0) return;
+    cudaPointerAttributes about{};
+    require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank, device);
+    if (about.type != cudaMemoryTypeManaged && (about.type != cudaMemoryTypeDevice || about.device != device))
+        throw error(errc::invalid_argument, where.operation, rank, -1,
+                    "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device);
+}
+
+/// Throws if device memory comes from a pool that CUDA device `other` may not reach, as that of cudaMallocAsync at first: a
+/// kernel there would not be refused, but end in a fault.
+inline void require_pool_opened_to(int other, const char* which, const void* data, const call_site& where, int rank) {
+    CUmemoryPool pool = nullptr;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+    void* answers[] = {&pool};
+    cuda_driver::get().get_attributes(rank, other, 1U, &asked[0], &answers[0],
+                                      static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(data)));
+    if (pool == nullptr) return;
+    cudaMemLocation place{};
+    place.type = cudaMemLocationTypeDevice;
+    place.id = other;
+    cudaMemAccessFlags granted = cudaMemAccessFlagsProtNone;
+    require_cuda(cudaMemPoolGetAccess(&granted, pool, &place), "cudaMemPoolGetAccess", rank, other);
+    if (granted != cudaMemAccessFlagsProtReadWrite)
+        throw error(
+            errc::invalid_argument, where.operation, rank, -1,
+            "%s is of a pool that CUDA device %d may not reach; grant it by cudaMemPoolSetAccess, or pass memory "
+            "of cudaMalloc",
+            which, other);
+}
+
+/// Throws if a stream is under capture: for calls in which hosts take part, who are in no graph.
+inline void require_no_capture(cudaStream_t stream, const call_site& where, int rank, int device) {
+    const device_scope scope{device, rank};
+    cudaStreamCaptureStatus capture{};
+    require_cuda(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing", rank, device);
+    if (capture != cudaStreamCaptureStatusNone)
+        throw error(errc::invalid_argument, where.operation, rank, -1,
+                    "the stream is under capture, and a graph does without the host sides of the ranks; call outside "
+                    "of the capture");
+}
+
+}  // namespace ddl

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/transport/launch_order.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <thread>
+
+namespace {
+constexpr ddl::timeout soon{0.01};
+constexpr ddl::timeout patient{20};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_turn_ends_when_all_members_have_launched_equally_often) {
+    ddl::launch_order order;
+    ddl::launch_order::turns first{2, order};
+    ddl::launch_order::turns second{2, order};
+    BOOST_TEST(first.enter(soon));
+    BOOST_TEST(!second.enter(soon));
+    first.leave(0);
+    BOOST_TEST(first.enter(soon), "a member may launch more before the others have launched once");
+    first.leave(0);
+    first.leave(1);
+    BOOST_TEST(!second.enter(soon));
+    first.leave(1);
+    BOOST_TEST(second.enter(soon));
+    BOOST_TEST(!first.enter(soon));
+}
+
+BOOST_AUTO_TEST_CASE(a_group_that_fails_or_goes_gives_its_turn_away) {
+    ddl::launch_order order;
+    ddl::launch_order::turns waiting{1, order};
+    {
+        ddl::launch_order::turns goes{2, order};
+        BOOST_TEST(goes.enter(soon));
+    }
+    BOOST_TEST(waiting.enter(soon));
+    waiting.leave(0);
+    ddl::launch_order::turns fails{2, order};
+    BOOST_TEST(fails.enter(soon));
+    fails.abandon();
+    BOOST_TEST(waiting.enter(soon));
+    fails.abandon();  // of a turn that is another's nothing is given away
+    BOOST_TEST(!fails.enter(soon));
+}
+
+BOOST_AUTO_TEST_CASE(two_groups_launch_in_one_order_on_both_devices) {
+    constexpr int launches = 300;
+    ddl::launch_order order;
+    std::array groups{ddl::launch_order::turns{2, order}, ddl::launch_order::turns{2, order}};
+    std::array<std::vector<int>, 2> devices;  // which group launched, one after the other: written by who has the turn
+    std::vector<std::thread> members;
+    for (int group = 0; group < 2; ++group)
+        for (int device = 0; device < 2; ++device)
+            members.emplace_back([&, group, device] {
+                auto& turns = groups[static_cast<std::size_t>(group)];
+                for (int i = 0; i < launches; ++i) {
+                    if (!turns.enter(patient)) return;
+                    devices[static_cast<std::size_t>(device)].push_back(group);
+                    turns.leave(device);
+                }
+            });
+    for (std::thread& each : members) each.join();
+    BOOST_TEST(devices[0].size() == 2U * launches);
+    BOOST_TEST(devices[0] == devices[1]);
+}
