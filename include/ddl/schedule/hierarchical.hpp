@@ -154,6 +154,13 @@ struct hierarchical {
         return owning_mirror<decltype(forward)>{{forward}};
     }
 
+    /// What the levels were told at run time, where they were.
+    static std::uint32_t fingerprint() noexcept
+        requires requires { outer::fingerprint(); }
+    {
+        return outer::fingerprint();
+    }
+
     /// The part that crosses groups, for transports that run the inner levels by other means.
     static constexpr auto across(const shape& ranks) noexcept {
         const shape grouped = ranks.with_levels(levels);
