@@ -31,8 +31,8 @@ const loaded_driver& driver() {
     static const loaded_driver its;
     return its;
 }
-double_of_cuda& seen() {
-    static auto& its = *driver().find<double_of_cuda>("double_of_cuda");
+cuda_double& seen() {
+    static auto& its = *driver().find<cuda_double>("double_of_cuda");
     return its;
 }
 
@@ -40,7 +40,8 @@ double_of_cuda& seen() {
 template <class Element = float>
 class device {
 public:
-    explicit device(const std::vector<Element>& values, const char* allocate = "cuMemAlloc_v2") : count_{values.size()} {
+    explicit device(const std::vector<Element>& values, const char* allocate = "cuMemAlloc_v2")
+        : count_{values.size()} {
         const auto make = driver().find<int(unsigned long long*, std::size_t, unsigned)>(allocate);
         if (make(&at_, bytes() + 1, 1) != 0) throw std::bad_alloc{};
         copy(at_, address(values.data()));
@@ -169,8 +170,8 @@ BOOST_AUTO_TEST_CASE(what_is_rooted_or_in_blocks_goes_there_and_back) {
         const std::size_t count = each * ranks;
         const device<float> in{brings(count)};
         const device<float> out{std::vector<float>(count, -1)};
-        REQUIRE_OK(ddl_run_reduce(world(), in.data(), rank() == root ? out.data() : nullptr, count, DDL_FLOAT, DDL_SUM,
-                                  root));
+        REQUIRE_OK(
+            ddl_run_reduce(world(), in.data(), rank() == root ? out.data() : nullptr, count, DDL_FLOAT, DDL_SUM, root));
         if (rank() == root) expect_sums(out.get(), "reduce");
         REQUIRE_OK(ddl_run_broadcast(world(), out.data(), count, DDL_FLOAT, root));
         expect_sums(out.get(), "broadcast");
@@ -180,11 +181,12 @@ BOOST_AUTO_TEST_CASE(what_is_rooted_or_in_blocks_goes_there_and_back) {
         REQUIRE_OK(ddl_run_all_gather(world(), part.data(), parts.data(), count, DDL_FLOAT));
         expect_sums(parts.get(), "reduce_scatter and all_gather");
         const device<float> other{std::vector<float>(each)};
-        REQUIRE_OK(ddl_run_scatter(world(), rank() == root ? parts.data() : nullptr, other.data(), count, DDL_FLOAT, root));
+        REQUIRE_OK(
+            ddl_run_scatter(world(), rank() == root ? parts.data() : nullptr, other.data(), count, DDL_FLOAT, root));
         BOOST_TEST(other.get() == part.get());
         const device<float> gathered{std::vector<float>(count)};
-        REQUIRE_OK(ddl_run_gather(world(), other.data(), rank() == root ? gathered.data() : nullptr, count, DDL_FLOAT,
-                                  root));
+        REQUIRE_OK(
+            ddl_run_gather(world(), other.data(), rank() == root ? gathered.data() : nullptr, count, DDL_FLOAT, root));
         if (rank() == root) expect_sums(gathered.get(), "gather");
         const device<float> turned{std::vector<float>(count)};
         REQUIRE_OK(ddl_run_all_to_all(world(), parts.data(), turned.data(), count, DDL_FLOAT));
@@ -231,6 +233,10 @@ BOOST_AUTO_TEST_CASE(calls_that_differ_are_told_apart_in_chunks_too) {
                    ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, first ? DDL_SUM : DDL_MAXIMUM));
     expect_mistake(false, DDL_OK, "",
                    first ? ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, DDL_SUM) : ddl_run_barrier(world()));
+    float* const other = rank() == size() - 1 ? there.data() : here.data();
+    expect_mistake(
+        false, DDL_OK, "",
+        ddl_run_allreduce(world(), other, other, 3000 - static_cast<std::size_t>(rank()), DDL_FLOAT, DDL_SUM));
     expect_mistake(false, DDL_OK, "",
                    first ? ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, DDL_SUM)
                          : ddl_run_all_gather(world(), here.data(), here.data(), 3000, DDL_FLOAT));
@@ -249,8 +255,8 @@ BOOST_AUTO_TEST_CASE(a_copy_that_fails_is_told_on_all_ranks_and_the_next_call_wo
                 ddl_run_allreduce(world(), values.data(), values.data(), count, DDL_FLOAT, DDL_SUM);
             seen().fails_at = 0;
             if (rank() == 0) {
-                expect_failure(DDL_SYSTEM, "Async_v2: the CUDA driver says 700, an illegal memory access was encountered",
-                               failed);
+                expect_failure(DDL_SYSTEM,
+                               "Async_v2: the CUDA driver says 700, an illegal memory access was encountered", failed);
             } else if (count > 256 || which == 1) {  // the last copy back is nobody else's affair
                 expect_failure(DDL_MISMATCH, "see its own error", failed);
             } else {

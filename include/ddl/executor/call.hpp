@@ -51,7 +51,7 @@ struct call {
     std::uint32_t element = 0;
     std::uint32_t schedule = 0;
     std::uint32_t element_bytes = 0;
-    std::uint32_t limits = 0;  // a fingerprint of those that the transport's executor goes by; 0 for none
+    std::uint32_t limits = 0;   // a fingerprint of those that the transport's executor goes by; 0 for none
     std::uint32_t extents = 0;  // a fingerprint of what a schedule is told at run time; 0 for none
     char op_name[24] = {};
     char element_name[24] = {};
@@ -114,9 +114,9 @@ constexpr call describe(collective what, std::size_t count, int root) noexcept {
 inline error mismatch(const call& ours, int rank, const call& theirs, int peer) noexcept {
     const auto make = [&](auto... words) { return error(errc::mismatch, to_string(ours.what), rank, 0, words...); };
     if (ours.what == collective::staged || theirs.what == collective::staged)
-        return error(errc::staged, to_string(ours.what), rank, 0,
-                     "rank %d passes device memory through its host in chunks; make the call through ddl.h on every rank",
-                     peer);
+        return error(
+            errc::staged, to_string(ours.what), rank, 0,
+            "rank %d passes device memory through its host in chunks; make the call through ddl.h on every rank", peer);
     if (theirs.what == collective::refused)
         return make("rank %d has called with invalid arguments; see its own error", peer);
     if (ours.what != theirs.what)

@@ -3,6 +3,8 @@
 
 #include <ddl/schedule/schedule.hpp>
 
+#include <cstdint>
+
 namespace ddl {
 
 /// How the chunks of a group's schedule and those of the schedule across groups cut the same buffer.

@@ -64,8 +64,8 @@ inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task&
     if (ranks.has_extents) ranks.ranks->use_extents();
     const bool timed = ranks.times != nullptr && performance::counts(asked.what);
     const double begin = timed ? now() : 0;
-    ddl_status status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false)
-                                        : how.run(ranks.object, asked, heard);
+    ddl_status status =
+        asked.on_device ? carry_out_staged(ranks, how, asked, heard, false) : how.run(ranks.object, asked, heard);
     if (status == asked_again) [[unlikely]]
         status = carry_out_staged(ranks, how, asked, heard, true);
     if (timed && status == DDL_OK) status = ranks.times->add(*ranks.ranks, now() - begin, asked, heard);

@@ -7,6 +7,7 @@
 #include <ddl/schedule/ring.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace ddl::shim {
 

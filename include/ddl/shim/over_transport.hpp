@@ -41,7 +41,8 @@ public:
     }
     void drain() noexcept override { ranks_.queue().drain(); }
     void refuse() noexcept override {
-        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};  // this rank has news of its own
+        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {},
+                                  nullptr};  // this rank has news of its own
         unless_asked(nobody, "refuse", [&] { barrier_over<direct, checked>(ranks_, collective::refused); });
     }
     ddl_status push(std::function<void()> call, const listener& heard) noexcept override {

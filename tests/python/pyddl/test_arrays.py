@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from conftest import ROOT
+
 
 def test_any_contiguous_layout(python):
     python("""
@@ -214,6 +216,13 @@ pyddl.memcpy_host_to_device(memory, data)
 other = OnDevice(np.zeros(1000, np.float32))
 pyddl.memcpy_device_to_host(other, memory)
 same(other.get(), np.arange(1000) * 16)
+fails_at = (ctypes.c_int * 5).in_dll(driver._driver, "double_of_cuda")
+fails_at[4] = rank == 0
+with refused(pyddl.SystemRefusal if rank == 0 else pyddl.Mismatch,
+             "cuMemcpyDtoHAsync_v2: the CUDA driver says 700, an illegal" if rank == 0 else "see its own error"):
+    pyddl.allreduce(data)
+pyddl.broadcast(data)
+same(data.get(), np.arange(1000) * 16)
 try:
     pyddl.allreduce(OnDevice(data.array, stream=78))
     raise AssertionError("a failing driver went unnoticed")

@@ -2,12 +2,13 @@
 // A program of MPI that calls IBM DDL for its reductions, and neither init nor finalize.
 // ranks: none
 // mpi-ranks: 1 2 3 4 5
-// options: -mode b:%n
+// options: -mode b:%n -dump_iter 3 -dbg_level 1
+// prints: \[DDL\] [1-5] ranks over cluster, options .*call 3: slowest learner [0-9]+, end to end
 #include <cstring>
 
 #include "check.hpp"
 #include <ddl.hpp>
-#include <ddl_mpi.hpp>
+#include <ddl_mpi.hpp>  // before all others
 
 int main(int arguments, char** words) {
     int level = 0;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
-struct double_of_cuda double_of_cuda;
+cuda_double double_of_cuda;
 
 namespace {
 
@@ -45,7 +45,7 @@ std::mutex mutex;
 auto& blocks = *new std::map<std::uintptr_t, block>;
 auto& streams = *new std::vector<stream*>;
 thread_local int contexts;  // of the thread, one upon the other
-int context;  // the only one; its address stands for it
+int context;                // the only one; its address stands for it
 
 const std::pair<const std::uintptr_t, block>* find(std::uintptr_t at) {
     const auto after = blocks.upper_bound(at);

@@ -5,11 +5,11 @@
 #include <cstddef>
 
 /// What tests see and ask of the driver's double, beside the functions of the driver: its symbol `double_of_cuda`.
-struct double_of_cuda {
-    std::atomic<int> copies;       // that were asked for
-    std::atomic<int> synchronised; // contexts
-    std::atomic<int> pinned;       // regions of host memory, now
-    std::atomic<int> made;         // streams and events, now
-    std::atomic<int> fails_at;     // the how manyth copy from now fails; 0: none
+struct cuda_double {
+    std::atomic<int> copies;        // that were asked for
+    std::atomic<int> synchronised;  // contexts
+    std::atomic<int> pinned;        // regions of host memory, now
+    std::atomic<int> made;          // streams and events, now
+    std::atomic<int> fails_at;      // the how manyth copy from now fails; 0: none
 };
-extern "C" struct double_of_cuda double_of_cuda;
+extern "C" cuda_double double_of_cuda;

@@ -214,7 +214,8 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
             ranks->times = performance::wanted(given) ? std::make_unique<performance>(given) : nullptr;
             if (given.dbg_level > 0 && ranks->rank == 0)
                 std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", ranks->size,
-                             ranks->ranks->transport(), words == nullptr ? "" : words, schedule_of_mode(given, on_nodes));
+                             ranks->ranks->transport(), words == nullptr ? "" : words,
+                             schedule_of_mode(given, on_nodes));
         });
     });
 }

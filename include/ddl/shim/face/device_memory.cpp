@@ -52,8 +52,8 @@ device_memory::device_memory(void* driver) noexcept {
         one.call = reinterpret_cast<int (*)(Arguments...)>(::dlsym(driver, one.name));
     };
     const auto all = [&](auto&... each) { (find(each), ...); };
-    all(words_, locate_, device_, retain_, release_, push_, pop_, synchronize_, copy_, make_stream_, end_stream_, make_event_,
-        end_event_, mark_, await_, fetch_, store_, pin_, unpin_);
+    all(words_, locate_, device_, retain_, release_, push_, pop_, synchronize_, copy_, make_stream_, end_stream_,
+        make_event_, end_event_, mark_, await_, fetch_, store_, pin_, unpin_);
 }
 
 bool device_memory::is_complete() const noexcept {

@@ -65,12 +65,14 @@ public:
                                 asks ? static_cast<std::int64_t>(room_->chunk_bytes()) : 0};
         if (const ddl_status status = ranks_.ranks->agree(asks, words, heard_)) return status;
         if (words[0] != -words[1])
-            return heard_(DDL_MISMATCH, error(errc::mismatch, name(), ranks_.rank, -1,
-                                              "the ranks do not agree, and some pass device memory in chunks; make equal "
-                                              "calls with equal counts in the same order on every rank")
-                                            .what());
+            return heard_(DDL_MISMATCH,
+                          error(errc::mismatch, name(), ranks_.rank, -1,
+                                "the ranks do not agree, and some pass device memory in chunks; make equal "
+                                "calls with equal counts in the same order on every rank")
+                              .what());
         const ddl_status status = pass(static_cast<std::size_t>(words[2]));
-        if (status != DDL_OK) guarded(quiet, name(), [&] { room_->await_all(); });  // no copy runs on in the caller's memory
+        if (status != DDL_OK)
+            guarded(quiet, name(), [&] { room_->await_all(); });  // no copy runs on in the caller's memory
         return status;
     }
 
@@ -95,8 +97,8 @@ private:
             return true;
         };
         if (broadcasts()) in = out;
-        operands_.push_back({static_cast<const std::byte*>(in), static_cast<std::byte*>(out), count, is_device(in),
-                             is_device(out)});
+        operands_.push_back(
+            {static_cast<const std::byte*>(in), static_cast<std::byte*>(out), count, is_device(in), is_device(out)});
         total_ += count;
     }
 
@@ -173,21 +175,23 @@ private:
         const auto place = [&](std::size_t chunk) { return room + chunk % slots * each * bytes; };
         const auto fetch = [&](std::size_t chunk) {
             if (chunk >= chunks || in_place || !fetches()) return;
-            each_in(chunk * each, length(chunk), [&](const operand& one, std::size_t from, std::size_t at, std::size_t n) {
-                std::byte* const to = place(chunk) + at * bytes;
-                if (one.in_device) room_->fetch(slot(chunk), to, one.in + from * bytes, n * bytes);
-                if (one.in_device) return;
-                room_->await(slot(chunk));  // what was there may be on its way yet
-                std::memcpy(to, one.in + from * bytes, n * bytes);
-            });
+            each_in(chunk * each, length(chunk),
+                    [&](const operand& one, std::size_t from, std::size_t at, std::size_t n) {
+                        std::byte* const to = place(chunk) + at * bytes;
+                        if (one.in_device) room_->fetch(slot(chunk), to, one.in + from * bytes, n * bytes);
+                        if (one.in_device) return;
+                        room_->await(slot(chunk));  // what was there may be on its way yet
+                        std::memcpy(to, one.in + from * bytes, n * bytes);
+                    });
         };
         const auto store = [&](std::size_t chunk) {
             if (in_place || !stores()) return;
-            each_in(chunk * each, length(chunk), [&](const operand& one, std::size_t to, std::size_t at, std::size_t n) {
-                const std::byte* const from = place(chunk) + at * bytes;
-                if (one.out_device) room_->store(slot(chunk), one.out + to * bytes, from, n * bytes);
-                else std::memcpy(one.out + to * bytes, from, n * bytes);
-            });
+            each_in(chunk * each, length(chunk),
+                    [&](const operand& one, std::size_t to, std::size_t at, std::size_t n) {
+                        const std::byte* const from = place(chunk) + at * bytes;
+                        if (one.out_device) room_->store(slot(chunk), one.out + to * bytes, from, n * bytes);
+                        else std::memcpy(one.out + to * bytes, from, n * bytes);
+                    });
         };
         ddl_status status = or_tell([&] {
             if (!in_place) room = room_->room(slots * each * bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/shim/companion.hpp>
-#include <ddl/shim/device_memory.hpp>
 #include <ddl/shim/ddl.hpp>
+#include <ddl/shim/device_memory.hpp>
 #include <ddl/shim/ibm/error_line.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
@@ -103,7 +103,10 @@ int copied(const char* what, void* to, const void* from, std::size_t bytes) noex
                 refused(DDL_INVALID_ARGUMENT, what, -1, "%p was given back with ddl_free; allocate it anew", each));
     return reported(guarded(this_thread, what, [&] {
         const device_memory* const driver = bytes == 0 ? nullptr : device_memory::here();
-        const void* const device = driver == nullptr ? nullptr : driver->holds(to) ? to : driver->holds(from) ? from : nullptr;
+        const void* const device = driver == nullptr     ? nullptr
+                                   : driver->holds(to)   ? to
+                                   : driver->holds(from) ? from
+                                                         : nullptr;
         if (device == nullptr) {
             if (bytes != 0) std::memcpy(to, from, bytes);
             return;
