@@ -36,6 +36,18 @@ cuda_double& seen() {
     return its;
 }
 
+/// What a thread has after cudaSetDevice.
+struct chosen_device {
+    chosen_device() {
+        driver().find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
+        driver().find<int(void*)>("cuCtxPushCurrent_v2")(context);
+    }
+    chosen_device(const chosen_device&) = delete;
+    chosen_device& operator=(const chosen_device&) = delete;
+    ~chosen_device() { driver().find<int(void**)>("cuCtxPopCurrent_v2")(&context); }
+    void* context = nullptr;
+};
+
 /// Elements in a device, where only copies reach them.
 template <class Element = float>
 class device {
@@ -61,11 +73,8 @@ private:
     static unsigned long long address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
     std::size_t bytes() const { return count_ * sizeof(Element); }
     void copy(unsigned long long to, unsigned long long from) const {
-        void* context = nullptr;
-        driver().find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
-        driver().find<int(void*)>("cuCtxPushCurrent_v2")(context);
+        const chosen_device chosen;
         driver().find<int(unsigned long long, unsigned long long, std::size_t)>("cuMemcpy")(to, from, bytes());
-        driver().find<int(void**)>("cuCtxPopCurrent_v2")(&context);
     }
 
     unsigned long long at_ = 0;
@@ -323,4 +332,12 @@ BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
     seen().fails_at = 1;
     BOOST_TEST(ddl_allreduce(values.data(), 3001) == DDL_SYSTEM);
     seen().fails_at = 0;
+    const chosen_device chosen;
+    const int pinned = seen().pinned;
+    void* memory = nullptr;
+    BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
+    BOOST_TEST(seen().pinned == pinned + 1);
+    BOOST_TEST(ddl_allreduce(memory, 32) == DDL_SUCCESS);
+    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned);
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -44,6 +45,7 @@ std::mutex mutex;
 // never destroyed: communicators may be closed when the process ends
 auto& blocks = *new std::map<std::uintptr_t, block>;
 auto& streams = *new std::vector<stream*>;
+auto& pinned = *new std::set<void*>;
 thread_local int contexts;  // of the thread, one upon the other
 int context;                // the only one; its address stands for it
 
@@ -198,13 +200,17 @@ int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t by
     const std::lock_guard lock{mutex};
     return queue(of, device(to, bytes), from, bytes);
 }
-int cuMemHostRegister_v2(void*, std::size_t, unsigned) {
+int cuMemHostRegister_v2(void* data, std::size_t, unsigned) {
+    const std::lock_guard lock{mutex};
     if (contexts == 0) return invalid_context;
+    if (!pinned.insert(data).second) return invalid_value;
     ++double_of_cuda.pinned;
     return success;
 }
-int cuMemHostUnregister(void*) {
+int cuMemHostUnregister(void* data) {
+    const std::lock_guard lock{mutex};
     if (contexts == 0) return invalid_context;
+    if (pinned.erase(data) == 0) return invalid_value;
     --double_of_cuda.pinned;
     return success;
 }

@@ -150,6 +150,7 @@ ddl_status ddl_close(ddl_communicator* ranks) {
     const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
         handles::bury(ranks);
         mapped_memory::here().close(ranks->ranks->memory());
+        ranks->ranks->drain();  // calls under way use all of these
         ranks->times.reset();
         ranks->staged.reset();
         ranks->ranks.reset();

@@ -70,15 +70,16 @@ public:
                                 "the ranks do not agree, and some pass device memory in chunks; make equal "
                                 "calls with equal counts in the same order on every rank")
                               .what());
-        const ddl_status status = pass(static_cast<std::size_t>(words[2]));
-        if (status != DDL_OK)
-            guarded(quiet, name(), [&] { room_->await_all(); });  // no copy runs on in the caller's memory
-        return status;
+        return pass(static_cast<std::size_t>(words[2]));
+    }
+
+    /// After a failure: no copy runs on in memory that is the caller's again.
+    void calm() noexcept {
+        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};
+        guarded(nobody, name(), [&] { room_->await_all(); });
     }
 
 private:
-    static constexpr listener quiet{[](void*, ddl_status, const char*) noexcept {}, nullptr};
-
     const char* name() const noexcept { return to_string(asked_.what); }
     bool is_root() const noexcept { return ranks_.rank == asked_.root; }
     bool broadcasts() const noexcept { return asked_.what == collective::broadcast; }
@@ -88,7 +89,7 @@ private:
     }
     /// Whether the call looks at what is in its buffers, and whether it replaces that.
     bool fetches() const noexcept { return !broadcasts() || is_root(); }
-    bool stores() const noexcept { return broadcasts() ? !is_root() : use_.writes || asked_.tensors != 0; }
+    bool stores() const noexcept { return broadcasts() ? !is_root() : use_.writes; }
 
     void add(const void* in, void* out, std::size_t count) {
         const auto is_device = [&](const void* data) {
@@ -178,8 +179,7 @@ private:
             each_in(chunk * each, length(chunk),
                     [&](const operand& one, std::size_t from, std::size_t at, std::size_t n) {
                         std::byte* const to = place(chunk) + at * bytes;
-                        if (one.in_device) room_->fetch(slot(chunk), to, one.in + from * bytes, n * bytes);
-                        if (one.in_device) return;
+                        if (one.in_device) return room_->fetch(slot(chunk), to, one.in + from * bytes, n * bytes);
                         room_->await(slot(chunk));  // what was there may be on its way yet
                         std::memcpy(to, one.in + from * bytes, n * bytes);
                     });
@@ -256,6 +256,7 @@ ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task&
     const bool asks = !met && call->wants_chunks();
     ddl_status status = met || asks ? asked_again : call->whole();
     if (status == asked_again) status = call->in_chunks(asks);
+    if (status != DDL_OK) call->calm();
     if (status == DDL_OK && synchronises && ranks.dev_sync > 1)
         status = guarded(heard, to_string(asked.what), [&] { call->driver()->synchronize(); });
     return status;

@@ -177,8 +177,14 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     *memory = nullptr;
     const std::size_t unit = quantum == 0 ? 1 : quantum;
     const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+    const auto shared = [&](ddl_status status) -> std::size_t {
+        if (reported(status) != DDL_OK) return 0;
+        // the thread's device, if it has one, may use it as the memory of its own that a program expects
+        if (const device_memory* const driver = device_memory::here()) driver->pin(*memory, rounded);
+        return rounded;
+    };
     if (ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire))
-        return reported(ddl_allocate(world, rounded, memory)) == DDL_OK ? rounded : 0;
+        return shared(ddl_allocate(world, rounded, memory));
     // not yet started, which only all ranks together can do: memory of this process, which is as good but for speed
     const ddl_status status = guarded(this_thread, "malloc", [&] {
         const ddl::memory_source own;
@@ -188,9 +194,13 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
         mapped_memory::here().add(data, held, own);
         *memory = data;
     });
-    return reported(status) == DDL_OK ? rounded : 0;
+    return shared(status);
 }
-DDL_API int ddl_free(void* memory) { return reported(ddl_deallocate(memory)); }
+DDL_API int ddl_free(void* memory) {
+    const device_memory* const driver = device_memory::here();
+    if (driver != nullptr && mapped_memory::here().bytes_of(memory) != 0) driver->unpin(memory);
+    return reported(ddl_deallocate(memory));
+}
 
 DDL_API int ddl_memcpy_host_to_device(void* device, const void* host, size_t bytes) {
     return copied("memcpy_host_to_device", device, host, bytes);
