@@ -35,14 +35,14 @@ public:
     }
     ddl_status agree(bool asks, std::span<std::int64_t> words, const listener& heard) noexcept override {
         return guarded(heard, "agree", [&] {
-            if (asks) ask(collective::staged);
+            if (asks) ask_for_chunks();
             allreduce<direct>(ranks_, words, maximum{});
         });
     }
     void drain() noexcept override { ranks_.queue().drain(); }
     void refuse() noexcept override {
-        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {},
-                                  nullptr};  // this rank has news of its own
+        // what the others get is news of this rank, which has its own
+        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};
         unless_asked(nobody, "refuse", [&] { barrier_over<direct, checked>(ranks_, collective::refused); });
     }
     ddl_status push(std::function<void()> call, const listener& heard) noexcept override {
@@ -83,10 +83,10 @@ public:
     }
 
 private:
-    /// Says to all ranks what this one is about. They fail if they are about something else, and this one need not.
-    void ask(collective what) {
+    /// All ranks hear of it. Those that ask too return; those that call something else find it cut short, and this one too.
+    void ask_for_chunks() {
         try {
-            barrier_over<direct, checked>(ranks_, what);
+            barrier_over<direct, checked>(ranks_, collective::staged);
         } catch (const error& failure) {
             if (failure.code() != errc::staged) throw;
         }
