@@ -33,7 +33,7 @@ def environment(tmp_path):
     """The environment of a program: these packages, no launcher around us, temporary files of its own."""
     variables = {name: value for name, value in os.environ.items()
                  if not name.startswith(("OMPI_COMM_WORLD", "PMI", "SLURM_", "LSB_", "DDL_HOST", "DDL_JOB", "MASTER_"))}
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "DDL_OPTIONS", "DDL_TRANSPORT"):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "DDL_OPTIONS", "DDL_TRANSPORT", "DDL_MAPPED_ARRAYS"):
         variables.pop(name, None)
     temporary = tmp_path / "tmp"
     temporary.mkdir()

@@ -48,7 +48,7 @@ inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 /// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
 template <class Transport>
 inline constexpr segmenting host_segments_of{
-    .bytes = std::size_t{512} << 10, .depth = 8, .short_message = std::size_t{32} << 10, .short_bytes = 4032};
+    .bytes = std::size_t{512} << 10, .depth = 8, .short_message = std::size_t{16} << 10, .short_bytes = 4032};
 
 /// How `wire` cuts messages.
 template <class Transport>

@@ -103,7 +103,8 @@ public:
     }
 
     /// Gives up on a message, which a failure has made pointless: MPI's answers no longer matter. The bytes of a send
-    /// must stay where they are, for MPI cannot take it back.
+    /// must stay where they are until MPI ends, for MPI cannot take it back; so must those of a receive whose peer
+    /// stopped in the midst of it, which is waited for a second.
     void cancel(ticket& given_up) noexcept {
         if (given_up.request_ == MPI_REQUEST_NULL) return;
         int done = given_up.receives_ && MPI_Cancel(&given_up.request_) == MPI_SUCCESS ? 0 : 1;

@@ -76,6 +76,24 @@ with refused(pyddl.Unsupported, "mapped_arrays: NumPy", "use pyddl.zeros"):
 """, preamble="")
 
 
+def test_the_environment_asks_for_them_all(python):
+    python("""
+import os
+import numpy as np
+import pyddl
+from programs import *
+os.environ["DDL_MAPPED_ARRAYS"] = "yes"
+with refused(pyddl.Error, "DDL_MAPPED_ARRAYS is \\"yes\\"", "set 0 or 1"):
+    pyddl.init()
+os.environ["DDL_MAPPED_ARRAYS"] = "1"
+before = np.zeros(1 << 15)
+pyddl.init()
+behind = np.zeros(1 << 15)
+assert before.ctypes.data % 4096 != 0 and behind.ctypes.data % 4096 == 0
+pyddl.allreduce(behind)
+""", preamble="")
+
+
 def test_a_child_leaves_its_parents_memory_alone(ranks):
     ranks(2, """
 def child_does(act):

@@ -9,7 +9,8 @@ from . import placement as placements
 
 HOST_PORT = "2200"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV", "LSB_JOBID",
-        "LSB_MCPU_HOSTS", "DDL_LIBRARY_PATH", "DDL_TIMEOUT", "DDL_DEBUG", "DDL_GROUP_SIZE")
+        "LSB_MCPU_HOSTS", "DDL_LIBRARY_PATH", "DDL_TIMEOUT", "DDL_DEBUG", "DDL_GROUP_SIZE",
+        "DDL_MAPPED_ARRAYS")
 
 
 def asked_for(settings):

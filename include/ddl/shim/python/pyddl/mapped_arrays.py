@@ -32,6 +32,11 @@ def mapped_arrays() -> typing.Iterator[None]:
         set_handler(before)
 
 
+def map_arrays_from_here():
+    """As in such a block, in this context and without an end."""
+    _set_handler()(_capsule_of(world()._handle))
+
+
 def _set_handler():
     if numpy.lib.NumpyVersion(numpy.__version__) < "1.22.0":
         raise Unsupported(f"mapped_arrays: NumPy {numpy.__version__} cannot be told where to make arrays; use pyddl.zeros")

@@ -40,7 +40,8 @@ def init(options: typing.Optional[str] = None) -> int:
 
     `options` are those of IBM DDL, such as "-mode b:4x2"; without them, those of DDL_OPTIONS. Under mpirun, or if MPI runs in
     this process, the ranks are MPI's; under ddlrun on one host, and where RANK and WORLD_SIZE are set, they are processes of
-    this host; else this process is alone.
+    this host; else this process is alone. With DDL_MAPPED_ARRAYS=1 in the environment all arrays that NumPy makes from here on
+    are those of `mapped_arrays`.
     """
     if here.started:
         state = "is already initialised" if initialized() else "was finalised, and a process starts once"
@@ -48,6 +49,9 @@ def init(options: typing.Optional[str] = None) -> int:
     options = os.environ.get("DDL_OPTIONS", "") if options is None else options
     if not isinstance(options, str):
         raise TypeError(f"init: options is {options!r}; pass words such as \"-mode b:4x2\"")
+    mapped = os.environ.get("DDL_MAPPED_ARRAYS", "") or "0"
+    if mapped not in ("0", "1"):
+        raise Error(f"init: DDL_MAPPED_ARRAYS is \"{mapped}\"; set 0 or 1")
     handle = ctypes.c_void_p()
     status = functions.open_environment(ctypes.byref(handle))
     if status == 0:
@@ -59,6 +63,9 @@ def init(options: typing.Optional[str] = None) -> int:
     here.ranks = Communicator(handle.value)
     here.started = True
     here.watch = interrupt.watch(here.ranks.interrupt)
+    if mapped == "1":
+        from .mapped_arrays import map_arrays_from_here  # which needs this module
+        map_arrays_from_here()
     return 0
 
 
