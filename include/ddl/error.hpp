@@ -16,6 +16,7 @@ enum class errc : int {
     out_of_memory,     // memory that peers can map could not be had
     system,            // the operating system or MPI refused; the message holds its words
     broken,            // an earlier failure left the communicator unusable
+    staged = 10,       // a peer that calls through ddl.h asks for chunks; nothing was written
 };
 
 /// Every failure of a collective: `operation, rank, round: what is, what was expected, what to do`.

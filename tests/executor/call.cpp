@@ -55,6 +55,15 @@ const call limited = [] {
     return result;
 }();
 
+struct ring_of_extents : ddl::ring {
+    static std::uint32_t fingerprint() { return extents; }
+    static inline std::uint32_t extents = 0;
+};
+call of_extents(std::uint32_t extents) {
+    ring_of_extents::extents = extents;
+    return describe<ddl::sum, float, ring_of_extents>(collective::allreduce, 100, 0);
+}
+
 const difference differences[] = {
     {limited,
      "allreduce, rank 3, round 0: rank 1 was compiled with other limits; include the same tuning header in every "
@@ -91,6 +100,16 @@ BOOST_AUTO_TEST_CASE(equal_calls_agree) {
     BOOST_TEST(ours.agrees(describe<ddl::sum, float, ddl::ring>(collective::allreduce, 100, 0)));
     BOOST_TEST((describe<ddl::sum, int, ddl::ring>(collective::allreduce, 1, 0)
                     .agrees(describe<ddl::sum, signed, ddl::ring>(collective::allreduce, 1, 0))));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_schedule_is_told_at_run_time_is_a_part_of_the_call) {
+    BOOST_TEST(of_extents(1).agrees(of_extents(1)));
+    BOOST_TEST(!of_extents(1).agrees(of_extents(2)));
+    BOOST_TEST(ddl::fingerprint(of_extents(1)) != ddl::fingerprint(of_extents(2)));
+    const ddl::error found = mismatch(of_extents(1), 3, of_extents(2), 1);
+    BOOST_TEST(found.what() ==
+               std::string("allreduce, rank 3, round 0: rank 1 was given other extents; pass the same -mode in "
+                           "the options of every rank"));
 }
 
 BOOST_DATA_TEST_CASE(one_difference_is_a_mismatch_in_words_that_name_it, data::make(differences), each) {

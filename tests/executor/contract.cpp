@@ -15,7 +15,10 @@ namespace data = boost::unit_test::data;
 
 namespace {
 
+constexpr std::size_t asks = 0;  // stands for a rank that asks for chunks
+
 ddl::call call_of(std::size_t count) {
+    if (count == asks) return ddl::describe<ddl::no_op, std::byte, ddl::ring>(ddl::collective::staged, 0, 0);
     return ddl::describe<ddl::sum, float, ddl::ring>(ddl::collective::allreduce, count, 0);
 }
 
@@ -51,6 +54,17 @@ BOOST_DATA_TEST_CASE(the_lowest_rank_that_differs_is_found_however_ranks_are_joi
     BOOST_TEST(all.differs == (odd == 0 ? 1 : odd));
     BOOST_TEST(all.first.count == counts[0]);
     BOOST_TEST(all.other.count == (odd == 0 ? 7U : 8U));
+}
+
+BOOST_DATA_TEST_CASE(all_hear_of_a_rank_that_asks_for_chunks_whatever_else_differs,
+                     data::xrange(0, 5) * data::xrange(1, 5), asking, split) {
+    std::vector<std::size_t> counts{7, 8, 7, 9, 9};
+    counts[static_cast<std::size_t>(asking)] = asks;
+    const ddl::agreement all = joined(counts, static_cast<std::size_t>(split));
+    for (int rank = 0; rank < 5; ++rank) {
+        const ddl::call own = call_of(counts[static_cast<std::size_t>(rank)]);
+        BOOST_TEST((error_of([&] { all.throw_if_differs(own, rank); }).code() == ddl::errc::staged));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(each_rank_hears_of_another_than_itself) {

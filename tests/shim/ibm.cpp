@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks: 1 2 4
+// ranks: 1 2 4 8
 // mpi-ranks: 1 2 4
 // two-nodes: 2 4
 #include <ddl/shim/ddl.h>  // both faces in one program
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(types_and_operations_are_those_of_the_header) {
     BOOST_TEST(whole[1] == 3);
     std::uint16_t halves[1] = {0x3c00};  // 1
     BOOST_TEST(ddl_allreduce(halves, 1, DDL_TYPE_HALF, DDL_OP_SUM) == DDL_SUCCESS);
-    BOOST_TEST(halves[0] == (size() == 1 ? 0x3c00 : size() == 2 ? 0x4000 : 0x4400));
+    BOOST_TEST(halves[0] == (size() == 1 ? 0x3c00 : size() == 2 ? 0x4000 : size() == 4 ? 0x4400 : 0x4800));
 }
 
 BOOST_AUTO_TEST_CASE(calls_that_make_no_sense_leave_the_rest_in_order) {
@@ -140,6 +140,15 @@ BOOST_AUTO_TEST_CASE(calls_that_make_no_sense_leave_the_rest_in_order) {
     expect_line("in is NULL", [&] { return ddl_allreduce(nullptr, 1); });
     expect_line("is it negative?", [&] { return ddl_allreduce(value, static_cast<std::size_t>(-1)); });
     expect_line("is NULL", [] { return ddl_rank(nullptr); });
+    expect_sums();
+    if (size() == 1) return;
+    int rank = -1;
+    BOOST_TEST(ddl_rank(&rank) == DDL_SUCCESS);
+    float more[2] = {1, 2};
+    expect_line("pass equal counts", [&] { return ddl_allreduce(more, rank == 0 ? 1 : 2); });
+    expect_line(rank == 0 ? "op is" : "see its own error", [&] {
+        return ddl_allreduce(more, 2, DDL_TYPE_FLOAT, rank == 0 ? static_cast<DDL_Op>(9) : DDL_OP_SUM);
+    });
     expect_sums();
 }
 
@@ -163,6 +172,7 @@ BOOST_AUTO_TEST_CASE(modes_are_hierarchies_of_their_extents) {
     std::vector<std::string> modes{"r:" + std::to_string(ranks), "c:" + std::to_string(ranks),
                                    "p:" + std::to_string(ranks) + "x1x1x1 "};
     if (ranks == 4) modes.insert(modes.end(), {"b:2x2", "n:2x2x1", "r:2x2", "m:2x1x2", "b:1x4", "c:4x1"});
+    if (ranks == 8) modes.insert(modes.end(), {"b:2x2x2", "r:2x2x2", "c:2x2x2x1", "n:2x1x4", "m:4x2"});
     for (const std::string& mode : modes) {
         BOOST_TEST_REQUIRE(ddl_set_options(world, ("-mode " + mode).c_str()) == DDL_OK, mode << ddl_last_error());
         for (const std::size_t count : {1U, 17U, 40'000U}) {
@@ -203,6 +213,28 @@ BOOST_AUTO_TEST_CASE(extents_are_those_of_a_communicator) {
         BOOST_TEST_REQUIRE(ddl_wait_request(started) == DDL_OK);
     });
     BOOST_TEST(ddl_close(alone) == DDL_OK);
+    BOOST_TEST(ddl_close(world) == DDL_OK);
+}
+
+BOOST_AUTO_TEST_CASE(extents_that_differ_between_ranks_are_an_error_on_all) {
+    ddl_communicator* world = nullptr;
+    BOOST_TEST_REQUIRE(ddl_open_environment(&world) == DDL_OK);
+    const std::string ranks = std::to_string(ddl_get_size(world));
+    std::vector<float> values(1000, 1.0F);
+    const auto run = [&](const std::string& mode) {
+        BOOST_TEST_REQUIRE(ddl_set_options(world, ("-mode " + mode).c_str()) == DDL_OK);
+        return ddl_run_allreduce(world, values.data(), values.data(), values.size(), DDL_FLOAT, DDL_SUM);
+    };
+    if (ddl_get_size(world) > 1) {
+        BOOST_TEST(run(ddl_get_rank(world) == 0 ? "r:" + ranks : "r:1x" + ranks) == DDL_MISMATCH);
+        const std::string heard = ddl_last_error();
+        // where the nodes are groups of one, they are another schedule
+        BOOST_TEST((heard.find("pass the same -mode in the options") != std::string::npos ||
+                    heard.find("name the same schedule") != std::string::npos),
+                   heard);
+    }
+    BOOST_TEST(run("r:" + ranks) == DDL_OK);
+    BOOST_TEST(values.front() == static_cast<float>(ddl_get_size(world)));
     BOOST_TEST(ddl_close(world) == DDL_OK);
 }
 

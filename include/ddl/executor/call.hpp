@@ -23,12 +23,13 @@ enum class collective : std::uint32_t {
     barrier,
     allreduce_n,
     refused,               // a rank whose own arguments make no sense tells the others
+    staged,                // a rank that cannot hand its buffers over whole asks the others for chunks
     split = exchange_mark  // no collective of ours, but seen where one is looked for
 };
 
 constexpr const char* to_string(collective what) noexcept {
-    constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",   "reduce", "gather",
-                                     "scatter",   "all_to_all",     "barrier",    "allreduce_n", "refused"};
+    constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",   "reduce",  "gather",
+                                     "scatter",   "all_to_all",     "barrier",    "allreduce_n", "refused", "staged"};
     return what == collective::split ? "split" : names[static_cast<int>(what)];
 }
 
@@ -50,15 +51,15 @@ struct call {
     std::uint32_t element = 0;
     std::uint32_t schedule = 0;
     std::uint32_t element_bytes = 0;
-    std::uint32_t limits = 0;  // a fingerprint of those that the transport's executor goes by; 0 for none
-    std::uint32_t unused = 0;
+    std::uint32_t limits = 0;   // a fingerprint of those that the transport's executor goes by; 0 for none
+    std::uint32_t extents = 0;  // a fingerprint of what a schedule is told at run time; 0 for none
     char op_name[24] = {};
     char element_name[24] = {};
 
     bool agrees(const call& other) const noexcept {
         return count == other.count && what == other.what && root == other.root && op == other.op &&
                element == other.element && schedule == other.schedule && element_bytes == other.element_bytes &&
-               limits == other.limits;
+               limits == other.limits && extents == other.extents;
     }
 };
 static_assert(sizeof(call) == 88);
@@ -74,7 +75,7 @@ constexpr std::uint64_t fingerprint(const call& what) noexcept {
     std::uint64_t word = mixed(pair(what.op, what.element));
     word = mixed(word ^ pair(what.schedule, what.element_bytes));
     word = mixed(word ^ pair(root, static_cast<std::uint32_t>(what.what)));
-    word = mixed(word ^ what.limits);
+    word = mixed(word ^ pair(what.extents, what.limits));
     return mixed(word ^ what.count);
 }
 
@@ -105,12 +106,17 @@ constexpr call describe(collective what, std::size_t count, int root) noexcept {
     result.count = count;
     result.what = what;
     result.root = root;
+    if constexpr (requires { Schedule::fingerprint(); }) result.extents = Schedule::fingerprint();
     return result;
 }
 
 /// The error of a rank whose call is `ours` when rank `peer` calls `theirs`.
 inline error mismatch(const call& ours, int rank, const call& theirs, int peer) noexcept {
     const auto make = [&](auto... words) { return error(errc::mismatch, to_string(ours.what), rank, 0, words...); };
+    if (ours.what == collective::staged || theirs.what == collective::staged)
+        return error(
+            errc::staged, to_string(ours.what), rank, 0,
+            "rank %d passes device memory through its host in chunks; make the call through ddl.h on every rank", peer);
     if (theirs.what == collective::refused)
         return make("rank %d has called with invalid arguments; see its own error", peer);
     if (ours.what != theirs.what)
@@ -135,6 +141,8 @@ inline error mismatch(const call& ours, int rank, const call& theirs, int peer) 
     if (ours.limits != theirs.limits)
         return make(
             "rank %d was compiled with other limits; include the same tuning header in every program of the job", peer);
+    if (ours.extents != theirs.extents)
+        return make("rank %d was given other extents; pass the same -mode in the options of every rank", peer);
     return make("rank %d calls with another schedule; name the same schedule on every rank", peer);
 }
 

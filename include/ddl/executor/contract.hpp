@@ -40,21 +40,24 @@ struct agreement {
 
     /// Joins the ranks of `above`, which lie behind ours, to ours.
     void join(const agreement& above) noexcept {
-        if (differs >= 0) return;
-        if (!above.first.agrees(first)) {
-            other = above.first;
-            differs = above.lowest;
-        } else if (above.differs >= 0) {
-            other = above.other;
-            differs = above.differs;
-        }
+        differ_from(above.first, above.lowest);
+        if (above.differs >= 0) differ_from(above.other, above.differs);
     }
 
     /// The mismatch, if there is one, in the words of a rank.
     void throw_if_differs(const call& what, int rank) const {
         if (differs < 0) return;
-        if (what.agrees(first)) throw mismatch(what, rank, other, differs);
+        if (what.agrees(first) || other.what == collective::staged) throw mismatch(what, rank, other, differs);
         throw mismatch(what, rank, first, lowest);
+    }
+
+private:
+    /// The first that differs is the one to tell of, but for one that all must hear of.
+    void differ_from(const call& theirs, std::int32_t rank) noexcept {
+        const bool matters = differs < 0 || (theirs.what == collective::staged && other.what != collective::staged);
+        if (!matters || theirs.agrees(first)) return;
+        other = theirs;
+        differs = rank;
     }
 };
 

@@ -184,7 +184,9 @@ private:
         const std::uint64_t first = ranks_.notice_of(0).fingerprint;
         for (int peer = 1; peer < size(); ++peer) {
             if (ranks_.notice_of(peer).fingerprint == first) continue;
-            const int other = fingerprint(what_) == first ? peer : 0;
+            int other = fingerprint(what_) == first ? peer : 0;
+            for (int each = 0; each < size(); ++each)  // of which all must hear
+                if (described(each).what.what == collective::staged) other = each;
             throw mismatch(what_, rank(), described(other).what, other);
         }
     }

@@ -3,6 +3,8 @@
 
 #include <ddl/schedule/schedule.hpp>
 
+#include <cstdint>
+
 namespace ddl {
 
 /// How the chunks of a group's schedule and those of the schedule across groups cut the same buffer.
@@ -152,6 +154,13 @@ struct hierarchical {
     {
         auto forward = reduce_scatter(ranks);
         return owning_mirror<decltype(forward)>{{forward}};
+    }
+
+    /// What the levels were told at run time, where they were.
+    static std::uint32_t fingerprint() noexcept
+        requires requires { outer::fingerprint(); }
+    {
+        return outer::fingerprint();
     }
 
     /// The part that crosses groups, for transports that run the inner levels by other means.

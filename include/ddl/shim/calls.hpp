@@ -27,12 +27,33 @@ ddl_status emptied(Object** place, const char* operation) noexcept {
     return DDL_OK;
 }
 
-/// The row that carries a task out, by the communicator's mode or schedule; nullptr if the task makes no sense, with the reason in
-/// `last_error` and its kind in `status`. The lock is held.
-const row* examine(const ddl_communicator& ranks, const task& asked, ddl_status& status) noexcept;
+/// How many elements of `in` and `out` a call has on this rank, and whether it looks at them.
+struct buffer_use {
+    bool reads;
+    bool writes;
+    std::size_t in;
+    std::size_t out;
+};
+inline buffer_use use_of(const ddl_communicator& ranks, const task& asked) noexcept {
+    const bool is_root = ranks.rank == asked.root;
+    const std::size_t own = block(asked.count, ranks.size, ranks.rank).count;
+    const bool block_in = asked.what == collective::all_gather || asked.what == collective::gather;
+    const bool block_out = asked.what == collective::reduce_scatter || asked.what == collective::scatter;
+    const bool no_in = asked.what == collective::broadcast || (asked.what == collective::scatter && !is_root);
+    const bool no_out = (asked.what == collective::reduce || asked.what == collective::gather) && !is_root;
+    return {!no_in, !no_out, no_in ? 0 : block_in ? own : asked.count, no_out ? 0 : block_out ? own : asked.count};
+}
 
-/// Whether the buffers of a task that made sense once are still there. The lock is held.
-ddl_status examine_again(const ddl_communicator& ranks, const task& asked) noexcept;
+/// The row that carries a task out, by the communicator's mode or schedule; nullptr if the task makes no sense, with the reason in
+/// `last_error` and its kind in `status`. Finds out where its buffers lie. The lock is held.
+const row* examine(ddl_communicator& ranks, task& asked, ddl_status& status) noexcept;
+
+/// Whether the buffers of a task that made sense once are still there, and where. The lock is held.
+ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept;
+
+/// Carries out a call of which buffers lie in a device. `met`: in another rank's, who asks for chunks.
+ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard,
+                            bool met) noexcept;
 
 /// What a failed call returns: the failure, or that `ddl_interrupt` was its cause.
 ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, const task& asked,
@@ -41,7 +62,13 @@ ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, 
 inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task& asked,
                             const listener& heard) noexcept {
     if (ranks.has_extents) ranks.ranks->use_extents();
-    const ddl_status status = how.run(ranks.object, asked, heard);
+    const bool timed = ranks.times != nullptr && performance::counts(asked.what);
+    const double begin = timed ? now() : 0;
+    ddl_status status =
+        asked.on_device ? carry_out_staged(ranks, how, asked, heard, false) : how.run(ranks.object, asked, heard);
+    if (status == asked_again) [[unlikely]]
+        status = carry_out_staged(ranks, how, asked, heard, true);
+    if (timed && status == DDL_OK) status = ranks.times->add(*ranks.ranks, now() - begin, asked, heard);
     return status == DDL_OK ? status : unless_interrupted(status, ranks, asked, heard);
 }
 

@@ -22,7 +22,8 @@
  * Any thread may call any function at any time. Calls on one communicator are carried out one after the other, in the order
  * in which they came, and that order must be the same on all ranks: threads that call side by side take a communicator each.
  *
- * `in` and `out` hold elements in contiguous memory of this process. They may be the same pointer (in place), and do not
+ * `in` and `out` hold elements in contiguous memory of this process, or of a CUDA device of its; what a device has then
+ * passes through the host, after what its default stream was given. They may be the same pointer (in place), and do not
  * overlap otherwise. `count` counts the elements of the whole vector, on every rank. Buffers belong to a call until it is
  * done. */
 

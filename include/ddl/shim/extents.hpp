@@ -7,6 +7,7 @@
 #include <ddl/schedule/ring.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace ddl::shim {
 
@@ -17,6 +18,13 @@ struct by_extents {
 
     /// What later calls of this thread go by: `levels` numbers.
     static void use(const int* extents) noexcept { std::copy_n(extents, levels, extents_); }
+
+    /// One word for them, by which ranks compare theirs.
+    static std::uint32_t fingerprint() noexcept {
+        std::uint32_t word = 0;
+        for (const int extent : extents_) word = (word + static_cast<std::uint32_t>(extent)) * 0x9e37'79b1U;
+        return word;
+    }
 
     /// The levels from `first` on as a shape of `size` ranks; one level of all where the extents are of another group.
     static shape of(int size, int first) noexcept {
@@ -36,6 +44,7 @@ private:
 template <class Inner, class Outer, int First = 0>
 struct in_extents {
     static constexpr const char* name = "in_extents";
+    static std::uint32_t fingerprint() noexcept { return by_extents::fingerprint(); }
     using hierarchy_of_four = hierarchical<Inner, Outer, Outer, Outer>;
     static auto allreduce(const shape& ranks) noexcept {
         return hierarchy_of_four::allreduce(by_extents::of(ranks.size(), First));

@@ -5,6 +5,8 @@
 #include <ddl/shim/handle.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
+#include <ddl/shim/performance.hpp>
+#include <ddl/shim/staging.hpp>
 #include <ddl/transport/request.hpp>
 
 #include <memory>
@@ -19,11 +21,16 @@ struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
     void* object = nullptr;
     int rank = -1;
     int size = 0;
-    int schedule = 0;             // of reductions
-    int mode = 0;                 // what `ddl_set_options` would have in its place, where the library has it
-    bool has_extents = false;     // whether `ddl_set_options` has set some
-    std::uint64_t opened = 0;     // the how manyth communicator of this process it is
-    std::atomic<int> started{0};  // nonblocking calls under way
+    int schedule = 0;               // of reductions
+    int mode = 0;                   // what `ddl_set_options` would have in its place, where the library has it
+    bool has_extents = false;       // whether `ddl_set_options` has set some
+    int dev_sync = 0;               // what its options say of devices
+    const void* host_in = nullptr;  // the last call's buffers, if no driver was loaded that could have made them
+    const void* host_out = nullptr;
+    std::unique_ptr<ddl::shim::performance> times;  // of its reductions, if its options ask for them
+    std::unique_ptr<ddl::shim::staging> staged;     // once a call had device memory to pass on
+    std::uint64_t opened = 0;                       // the how manyth communicator of this process it is
+    std::atomic<int> started{0};                    // nonblocking calls under way
     std::atomic<bool> interrupted{false};
 };
 

@@ -5,6 +5,8 @@
 #include <ddl/shim/extents.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 namespace ddl::shim {
@@ -29,20 +31,25 @@ public:
     int schedule(const char* name) const noexcept override { return registry::here().schedule(name); }
 
     ddl_status barrier(const listener& heard) noexcept override {
-        return guarded(heard, "barrier", [&] { ddl::barrier(ranks_); });
+        return unless_asked(heard, "barrier", [&] { ddl::barrier(ranks_); });
     }
+    ddl_status agree(bool asks, std::span<std::int64_t> words, const listener& heard) noexcept override {
+        return guarded(heard, "agree", [&] {
+            if (asks) ask_for_chunks();
+            allreduce<direct>(ranks_, words, maximum{});
+        });
+    }
+    void drain() noexcept override { ranks_.queue().drain(); }
     void refuse() noexcept override {
-        try {
-            barrier_over<direct, checked>(ranks_, collective::refused);
-        } catch (...) {
-            // the news of this rank, which the others get; it has its own
-        }
+        // what the others get is news of this rank, which has its own
+        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};
+        unless_asked(nobody, "refuse", [&] { barrier_over<direct, checked>(ranks_, collective::refused); });
     }
     ddl_status push(std::function<void()> call, const listener& heard) noexcept override {
         return guarded(heard, "start", [&] { ranks_.queue().push(std::move(call)); });
     }
     ddl_status split(int color, int key, std::unique_ptr<backend>& part, const listener& heard) noexcept override {
-        return guarded(heard, "split", [&] { part = std::make_unique<over_transport>(ranks_.split(color, key)); });
+        return unless_asked(heard, "split", [&] { part = std::make_unique<over_transport>(ranks_.split(color, key)); });
     }
     void interrupt() noexcept override {
         constexpr const char* words = "the program interrupted this rank";
@@ -59,7 +66,7 @@ public:
         else return {};
     }
     void set_extents(const int* extents) noexcept override {
-        ranks_.queue().drain();  // calls under way still look at the old ones
+        drain();  // calls under way still look at the old ones
         std::copy_n(extents, by_extents::levels, extents_);
     }
     void use_extents() const noexcept override { by_extents::use(extents_); }
@@ -76,6 +83,27 @@ public:
     }
 
 private:
+    /// All ranks hear of it. Those that ask too return; those that call something else find it cut short, and this one too.
+    void ask_for_chunks() {
+        try {
+            barrier_over<direct, checked>(ranks_, collective::staged);
+        } catch (const error& failure) {
+            if (failure.code() != errc::staged) throw;
+        }
+    }
+    /// Runs a call that cannot be made in chunks. Those who ask for some hear that.
+    template <class Body>
+    ddl_status unless_asked(const listener& heard, const char* operation, Body body) noexcept {
+        const ddl_status status = guarded(heard, operation, body);
+        if (status != asked_again) return status;
+        std::int64_t never[] = {INT64_MAX, INT64_MAX, 0};
+        if (const ddl_status failed = agree(false, never, heard)) return failed;
+        return guarded(heard, operation, [&] {
+            throw error(errc::mismatch, operation, rank(), -1,
+                        "other ranks reduce device memory; call the same collectives in the same order on every rank");
+        });
+    }
+
     auto& node() const noexcept {
         if constexpr (clustered_transport<Transport>) return const_cast<Transport&>(ranks_).node();
         else return ranks_;

@@ -22,7 +22,11 @@ struct task {
     void* const* data = nullptr;  // of allreduce_n: its tensors
     const std::size_t* counts = nullptr;
     std::size_t tensors = 0;
+    bool on_device = false;  // a buffer lies where the host cannot read it
 };
+
+/// What a call returns within the library, without words, if a peer asks to make it again in chunks.
+inline constexpr ddl_status asked_again = static_cast<int>(errc::staged);
 
 /// Where the words of a failure go: to the thread that called, or to the request.
 struct listener {
@@ -41,6 +45,7 @@ ddl_status guarded(const listener& heard, const char* operation, Body&& body) no
         body();
         return DDL_OK;
     } catch (const error& failure) {
+        if (failure.code() == errc::staged) return asked_again;
         return heard(static_cast<ddl_status>(failure.code()), failure.what());
     } catch (const std::bad_alloc&) {
         return heard(DDL_OUT_OF_MEMORY, error(errc::out_of_memory, operation, -1, -1, "no memory is left").what());

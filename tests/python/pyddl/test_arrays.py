@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from conftest import ROOT
+
 
 def test_any_contiguous_layout(python):
     python("""
@@ -177,57 +179,55 @@ with refused(ValueError, "gives no DLPack tensor"):
 """)
 
 
-FAKE_DRIVER = r"""
-#include <string.h>
-static int depth;
-int cuInit(unsigned flags) { return flags; }
-int cuCtxGetCurrent(void** context) { *context = &depth; return 0; }
-int cuCtxSynchronize(void) { return 0; }
-int cuStreamSynchronize(void* stream) { return stream == (void*)77 ? 0 : 400; }
-int cuPointerGetAttribute(void* value, int which, unsigned long long pointer) {
-    if (which != 1 || pointer == 0) return 1;
-    *(void**)value = &depth;
-    return 0;
-}
-int cuCtxPushCurrent_v2(void* context) { ++depth; return context == &depth ? 0 : 201; }
-int cuCtxPopCurrent_v2(void** context) { --depth; *context = &depth; return 0; }
-/* memory of the device is shown shifted, so that nobody gets by without these copies */
-int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t n) { memcpy(to, (char*)from - 4096, n); return depth == 1 ? 0 : 201; }
-int cuMemcpyHtoD_v2(unsigned long long to, const void* from, size_t n) { memcpy((char*)to - 4096, from, n); return depth == 1 ? 0 : 201; }
-"""
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_arrays_on_a_gpu_by_a_stand_in_for_the_driver(ranks, tmp_path):
-    (tmp_path / "driver.c").write_text(FAKE_DRIVER)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "driver.so", tmp_path / "driver.c"], check=True, timeout=60)
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_arrays_on_a_gpu_by_a_double_of_the_driver(ranks, tmp_path):
+    double = ROOT / "tests" / "shim" / "doubles" / "cuda.cpp"
+    subprocess.run(["c++", "-std=c++20", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", tmp_path / "driver.so", double],
+                   check=True, timeout=60)
     ranks(2, f"""
+import ctypes
 import pyddl.cuda
 pyddl.cuda.LIBRARY = {str(tmp_path / 'driver.so')!r}
-class OnDevice:
-    def __init__(self, array, stream=None):
-        self.array = array
-        self.__cuda_array_interface__ = dict(array.__array_interface__, data=(array.ctypes.data + 4096, False), stream=stream)
 """ + """
-data = np.arange(1000, dtype=np.float32)
-pyddl.allreduce(OnDevice(data))
-same(data, np.arange(1000) * 2)
-pyddl.broadcast(OnDevice(data, stream=77), 1, n=5)
-whole = np.zeros(2000, np.float32)
-pyddl.all_gather(OnDevice(data), OnDevice(whole))
-same(whole, np.tile(np.arange(1000) * 2, 2))
+driver = pyddl.cuda.memory()
+class OnDevice:
+    "A copy of an array, where no host code can reach it."
+    def __init__(self, array, stream=None):
+        self.array, place = array, ctypes.c_uint64()
+        assert driver._driver.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(array.nbytes)) == 0
+        self.__cuda_array_interface__ = dict(array.__array_interface__, data=(place.value, False), stream=stream)
+        driver.to_device(place.value, array.ctypes.data, array.nbytes)
+    def get(self):
+        driver.to_host(self.array.ctypes.data, self.__cuda_array_interface__["data"][0], self.array.nbytes)
+        return self.array
+data = OnDevice(np.arange(1000, dtype=np.float32))
+pyddl.allreduce(data)
+same(data.get(), np.arange(1000) * 2)
+pyddl.broadcast(data, 1, n=5)
+pyddl.allreduce_async(data).wait()
+pyddl.plan_allreduce(data)()
+pyddl.allreduce_n([data, data.array])
+same(data.get(), np.arange(1000) * 16)
+whole = OnDevice(np.zeros(2000, np.float32))
+pyddl.all_gather(data, whole)
+same(whole.get(), np.tile(np.arange(1000) * 16, 2))
 size, memory = pyddl.malloc(64, 4000)
-pyddl.memcpy_host_to_device(memory, OnDevice(data))
-data[:] = 0
-pyddl.memcpy_device_to_host(OnDevice(data), memory)
-same(data, np.arange(1000) * 2)
+pyddl.memcpy_host_to_device(memory, data)
+other = OnDevice(np.zeros(1000, np.float32))
+pyddl.memcpy_device_to_host(other, memory)
+same(other.get(), np.arange(1000) * 16)
+fails_at = (ctypes.c_int * 5).in_dll(driver._driver, "double_of_cuda")
+fails_at[4] = rank == 0
+with refused(pyddl.SystemRefusal if rank == 0 else pyddl.Mismatch,
+             "cuMemcpyDtoHAsync_v2: the CUDA driver says 700, an illegal" if rank == 0 else "see its own error"):
+    pyddl.allreduce(data)
+pyddl.broadcast(data)
+same(data.get(), np.arange(1000) * 16)
 try:
-    pyddl.allreduce(OnDevice(data, stream=78))
+    pyddl.allreduce(OnDevice(data.array, stream=78))
     raise AssertionError("a failing driver went unnoticed")
 except RuntimeError as why:
-    assert "cuStreamSynchronize failed with status 400" in str(why)
-with refused(ValueError, "use the blocking call"):
-    pyddl.allreduce_async(OnDevice(data))
+    assert "cuStreamSynchronize failed with status 1 " in str(why)
 """)
 
 

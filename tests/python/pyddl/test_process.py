@@ -79,6 +79,20 @@ same(data, np.arange(1000) * 4 + 6)
 """, preamble=WITHOUT_INIT)
 
 
+def test_options_that_ask_for_figures(ddlrun, program):
+    path = program("""
+import numpy as np, pyddl
+pyddl.init("-mode r:2 -dump_iter 2 -dbg_level 1")
+for _ in range(2):
+    pyddl.allreduce(np.ones(1000, np.float32))
+pyddl.finalize()
+""")
+    done = ddlrun("--accelerators", 2, sys.executable, path)
+    assert done.returncode == 0, done.stderr
+    assert '[DDL] 2 ranks over shared_memory, options "-mode r:2 -dump_iter 2 -dbg_level 1", schedule rings' in done.stderr
+    assert "[DDL] call 2: slowest learner " in done.stderr
+
+
 def test_numbers_before_init_are_the_launchers(ranks, python):
     lines = ranks(2, "say(pyddl.rank(), pyddl.size(), pyddl.local_rank(), pyddl.local_size())", preamble=WITHOUT_INIT)
     assert sorted(lines) == ["0 2 0 2", "1 2 1 2"]

@@ -127,7 +127,7 @@ DDL_API int dl_comm_init(void) {
     const std::lock_guard lock{here.changes};
     if (here.started) return failed("dl_comm_init", "the plugin is started already; call it once");
     if (const int status = dl_comm_init_mpi()) return status;
-    // of the devices that a host without GPUs does not have: read, so that a mistake in them is told everywhere
+    // libddl goes by them once a tensor lies in a device: read here, so that a mistake in them is told everywhere
     if (number("DL_COMM_PIPELINE_CHUNK_KB", 1, 1 << 30, 256) < 0 || number("DL_COMM_NUM_CUDA_STREAMS", 1, 1024, 1) < 0)
         return -1;
     here.started = true;

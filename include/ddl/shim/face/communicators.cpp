@@ -23,6 +23,8 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->schedule = 0;
     made->mode = 0;
     made->has_extents = false;
+    made->dev_sync = 0;
+    made->host_in = made->host_out = made;
     made->interrupted = false;
     made->opened = ++opened;
     made->ranks = std::move(ranks);
@@ -148,6 +150,9 @@ ddl_status ddl_close(ddl_communicator* ranks) {
     const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
         handles::bury(ranks);
         mapped_memory::here().close(ranks->ranks->memory());
+        ranks->ranks->drain();  // calls under way use all of these
+        ranks->times.reset();
+        ranks->staged.reset();
         ranks->ranks.reset();
         return DDL_OK;
     });
@@ -202,10 +207,17 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
             return refused(DDL_UNSUPPORTED, "set_options", ranks->rank,
                            "this library was built without the mode %c; pass p", given.mode);
         if (given.levels == 0) given.extents[0] = ranks->size;
-        ranks->ranks->set_extents(given.extents);
-        ranks->has_extents = true;
-        ranks->mode = found;
-        return DDL_OK;
+        return guarded(this_thread, "set_options", [&] {
+            ranks->ranks->set_extents(given.extents);
+            ranks->has_extents = true;
+            ranks->mode = found;
+            ranks->dev_sync = given.dev_sync;
+            ranks->times = performance::wanted(given) ? std::make_unique<performance>(given) : nullptr;
+            if (given.dbg_level > 0 && ranks->rank == 0)
+                std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", ranks->size,
+                             ranks->ranks->transport(), words == nullptr ? "" : words,
+                             schedule_of_mode(given, on_nodes));
+        });
     });
 }
 

@@ -9,9 +9,21 @@ namespace {
 
 /// A task under examination, by the rank that brings it. The first mistake is the one that is told.
 struct examination {
-    const ddl_communicator& ranks;
-    const task& asked;
+    ddl_communicator& ranks;
+    task& asked;
     ddl_status status = DDL_OK;
+    const device_memory* driver = find_driver();
+
+    /// nullptr where the host can read all there is. Buffers that it could read in the last call need no second look.
+    const device_memory* find_driver() noexcept {
+        asked.on_device = false;
+        if (asked.tensors == 0 && asked.in == ranks.host_in && asked.out == ranks.host_out) [[likely]]
+            return nullptr;
+        const device_memory* const found = device_memory::here();
+        ranks.host_in = found == nullptr ? asked.in : &ranks;  // of which no call has any
+        ranks.host_out = asked.out;
+        return found;
+    }
 
     template <class... Words>
     bool complain(ddl_status kind, const char* format, Words... words) noexcept {
@@ -25,7 +37,10 @@ struct examination {
                             count);
         if (mapped_memory::here().is_given_back(data))
             return complain(DDL_INVALID_ARGUMENT, "%s was given back with ddl_deallocate; allocate it anew", name);
-        return true;
+        if (driver == nullptr || data == nullptr || asked.on_device) [[likely]]
+            return true;
+        status = guarded(this_thread, to_string(asked.what), [&] { asked.on_device = driver->holds(data); });
+        return status == DDL_OK;
     }
 
     bool count(std::size_t elements) noexcept {
@@ -57,14 +72,8 @@ struct examination {
         if (asked.what == collective::all_to_all && asked.count % static_cast<std::size_t>(ranks.size) != 0)
             return complain(DDL_INVALID_ARGUMENT, "count is %zu; pass a multiple of the %d ranks", asked.count,
                             ranks.size);
-        const bool is_root = ranks.rank == asked.root;
-        const std::size_t own = block(asked.count, ranks.size, ranks.rank).count;
-        const bool block_in = asked.what == collective::all_gather || asked.what == collective::gather;
-        const bool block_out = asked.what == collective::reduce_scatter || asked.what == collective::scatter;
-        const bool no_in = asked.what == collective::broadcast || (asked.what == collective::scatter && !is_root);
-        const bool no_out = (asked.what == collective::reduce || asked.what == collective::gather) && !is_root;
-        return (no_in || buffer("in", asked.in, block_in ? own : asked.count)) &&
-               (no_out || buffer("out", asked.out, block_out ? own : asked.count));
+        const buffer_use use = use_of(ranks, asked);
+        return (!use.reads || buffer("in", asked.in, use.in)) && (!use.writes || buffer("out", asked.out, use.out));
     }
 
     /// The mode's row if it has one, else that of the schedule. Data that only moves takes the best way.
@@ -97,7 +106,7 @@ struct examination {
 
 }  // namespace
 
-const row* examine(const ddl_communicator& ranks, const task& asked, ddl_status& status) noexcept {
+const row* examine(ddl_communicator& ranks, task& asked, ddl_status& status) noexcept {
     examination looking{ranks, asked};
     const row* const found = looking.find();
     const bool sensible = found != nullptr && looking.buffers();
@@ -105,9 +114,11 @@ const row* examine(const ddl_communicator& ranks, const task& asked, ddl_status&
     return sensible ? found : nullptr;
 }
 
-ddl_status examine_again(const ddl_communicator& ranks, const task& asked) noexcept {
+ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept {
     examination looking{ranks, asked};
-    bool there = looking.buffer("in", asked.in, 0) && looking.buffer("out", asked.out, 0);
+    const buffer_use use = use_of(ranks, asked);
+    bool there =
+        (!use.reads || looking.buffer("in", asked.in, 0)) && (!use.writes || looking.buffer("out", asked.out, 0));
     for (std::size_t i = 0; i < asked.tensors && there; ++i) there = looking.buffer("a tensor", asked.data[i], 0);
     return looking.status;
 }

@@ -6,7 +6,7 @@ using ddl::collective;
 
 namespace {
 
-ddl_status plan(ddl_communicator* ranks, const task& asked, ddl_plan** made) noexcept {
+ddl_status plan(ddl_communicator* ranks, task asked, ddl_plan** made) noexcept {
     if (const ddl_status status = emptied(made, to_string(asked.what))) return status;
     return with_communicator(ranks, to_string(asked.what), [&]() noexcept {
         ddl_status status = DDL_OK;
@@ -77,7 +77,7 @@ ddl_status ddl_plan_all_to_all(ddl_communicator* ranks, const void* in, void* ou
 }
 
 ddl_status ddl_run_plan(ddl_plan* plan) {
-    return with_plan(plan, "run_plan", [](ddl_communicator& ranks, const row& how, const task& asked) noexcept {
+    return with_plan(plan, "run_plan", [](ddl_communicator& ranks, const row& how, task asked) noexcept {
         if (const ddl_status status = examine_again(ranks, asked)) {
             ranks.ranks->refuse();
             return status;
@@ -88,7 +88,7 @@ ddl_status ddl_run_plan(ddl_plan* plan) {
 
 ddl_status ddl_start_plan(ddl_plan* plan, ddl_request** started) {
     if (const ddl_status status = emptied(started, "start_plan")) return status;
-    return with_plan(plan, "start_plan", [&](ddl_communicator& ranks, const row& how, const task& asked) noexcept {
+    return with_plan(plan, "start_plan", [&](ddl_communicator& ranks, const row& how, task asked) noexcept {
         if (const ddl_status status = examine_again(ranks, asked)) {
             ranks.ranks->push([&backend = *ranks.ranks] { backend.refuse(); }, this_thread);
             return status;

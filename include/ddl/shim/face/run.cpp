@@ -6,7 +6,7 @@ using ddl::collective;
 
 namespace {
 
-ddl_status run(ddl_communicator* ranks, const task& asked) noexcept {
+ddl_status run(ddl_communicator* ranks, task&& asked) noexcept {
     return with_communicator(ranks, to_string(asked.what), [&]() noexcept {
         ddl_status status = DDL_OK;
         if (const row* const how = examine(*ranks, asked, status)) return carry_out(*ranks, *how, asked, this_thread);

@@ -58,7 +58,7 @@ ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl
 namespace {
 
 /// A task that makes no sense is not started; the peers, who wait in the call, hear of that from the communicator's thread.
-ddl_status start(ddl_communicator* ranks, const task& asked, ddl_request** started) noexcept {
+ddl_status start(ddl_communicator* ranks, task asked, ddl_request** started) noexcept {
     if (const ddl_status status = emptied(started, to_string(asked.what))) return status;
     return with_communicator(ranks, to_string(asked.what), [&]() noexcept {
         ddl_status status = DDL_OK;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/shim/companion.hpp>
 #include <ddl/shim/ddl.hpp>
+#include <ddl/shim/device_memory.hpp>
 #include <ddl/shim/ibm/error_line.hpp>
-#include <ddl/shim/ibm/performance.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
 #include <ddl/transport/launcher.hpp>
@@ -24,8 +24,6 @@ struct process {
     std::atomic<ddl_communicator*> ready{nullptr};  // `world`, once its options are set
     bool by_user = false;                           // whether `ddl_init` made it ready
     bool finalized = false;
-    options given;
-    std::unique_ptr<performance> times;
 
     static process& here() {
         static process& kept = *new process;  // stays: other threads may still call while the process ends
@@ -59,19 +57,8 @@ ddl_status start(process& here, const char* words) noexcept {
             is_singleton_of_mpi() ? ddl_open_mpi(nullptr, 0, &here.world) : ddl_open_environment(&here.world);
         if (opened != DDL_OK) return opened;
     }
-    const int rank = ddl_get_rank(here.world);
-    const int size = ddl_get_size(here.world);
-    if (words == nullptr) words = "";
-    ddl::text why;
-    options given;
-    if (!options_reader{size, why}.read(words, given)) return this_thread(DDL_INVALID_ARGUMENT, why.c_str());
     if (const ddl_status status = ddl_set_options(here.world, words)) return status;
-    here.given = given;
-    here.times = std::make_unique<performance>(given);
     here.ready = here.world;
-    if (given.dbg_level > 0 && rank == 0)
-        std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", size,
-                     ddl_get_transport(here.world), words, schedule_of_mode(given, false));
     return DDL_OK;
 }
 
@@ -114,8 +101,19 @@ int copied(const char* what, void* to, const void* from, std::size_t bytes) noex
         if (mapped_memory::here().is_given_back(each))
             return reported(
                 refused(DDL_INVALID_ARGUMENT, what, -1, "%p was given back with ddl_free; allocate it anew", each));
-    if (bytes != 0) std::memcpy(to, from, bytes);
-    return DDL_SUCCESS;
+    return reported(guarded(this_thread, what, [&] {
+        const device_memory* const driver = bytes == 0 ? nullptr : device_memory::here();
+        const void* const device = driver == nullptr     ? nullptr
+                                   : driver->holds(to)   ? to
+                                   : driver->holds(from) ? from
+                                                         : nullptr;
+        if (device == nullptr) {
+            if (bytes != 0) std::memcpy(to, from, bytes);
+            return;
+        }
+        const entered context{driver, driver->context_of(device)};
+        driver->copy(to, from, bytes);
+    }));
 }
 
 }  // namespace
@@ -179,8 +177,14 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     *memory = nullptr;
     const std::size_t unit = quantum == 0 ? 1 : quantum;
     const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+    const auto shared = [&](ddl_status status) -> std::size_t {
+        if (reported(status) != DDL_OK) return 0;
+        // the thread's device, if it has one, may use it as the memory of its own that a program expects
+        if (const device_memory* const driver = device_memory::here()) driver->pin(*memory, rounded);
+        return rounded;
+    };
     if (ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire))
-        return reported(ddl_allocate(world, rounded, memory)) == DDL_OK ? rounded : 0;
+        return shared(ddl_allocate(world, rounded, memory));
     // not yet started, which only all ranks together can do: memory of this process, which is as good but for speed
     const ddl_status status = guarded(this_thread, "malloc", [&] {
         const ddl::memory_source own;
@@ -190,9 +194,13 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
         mapped_memory::here().add(data, held, own);
         *memory = data;
     });
-    return reported(status) == DDL_OK ? rounded : 0;
+    return shared(status);
 }
-DDL_API int ddl_free(void* memory) { return reported(ddl_deallocate(memory)); }
+DDL_API int ddl_free(void* memory) {
+    const device_memory* const driver = device_memory::here();
+    if (driver != nullptr && mapped_memory::here().bytes_of(memory) != 0) driver->unpin(memory);
+    return reported(ddl_deallocate(memory));
+}
 
 DDL_API int ddl_memcpy_host_to_device(void* device, const void* host, size_t bytes) {
     return copied("memcpy_host_to_device", device, host, bytes);
@@ -206,18 +214,8 @@ DDL_API int ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op op) {
     ddl_status status = DDL_OK;
     ddl_communicator* const world = started(status);
     if (world == nullptr) return reported(status);
-    const ddl_element element = translated(elements, type);
-    process& here = process::here();
-    if (!here.times->wanted()) [[likely]] {
-        status = ddl_run_allreduce(world, data, data, count, element, translated(ops, op));
-        return status == DDL_OK ? DDL_SUCCESS : reported(status);
-    }
-    const double begin = ddl::now();
-    status = ddl_run_allreduce(world, data, data, count, element, translated(ops, op));
-    if (status == DDL_OK)
-        status = here.times->add(world, ddl::now() - begin,
-                                 static_cast<double>(count) * static_cast<double>(ddl_size_element(element)));
-    return reported(status);
+    status = ddl_run_allreduce(world, data, data, count, translated(elements, type), translated(ops, op));
+    return status == DDL_OK ? DDL_SUCCESS : reported(status);
 }
 
 }  // extern "C"

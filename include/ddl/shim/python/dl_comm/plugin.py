@@ -60,8 +60,6 @@ def exchange(name, tensors, which):
     for place, tensor in enumerate(tensors):
         try:
             span = arrays.span_of(tensor)
-            if span.device:
-                raise ValueError("lies in the memory of a GPU; copy it to the host")
             if elements.NAMES[span.element] not in TYPES:
                 raise ValueError(f"has elements of type {elements.NAMES[span.element]}; it takes {', '.join(TYPES)}")
             if span.count > MOST:

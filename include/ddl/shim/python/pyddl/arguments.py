@@ -28,7 +28,7 @@ class Arguments:
             raise self._refused(call, name, why) from None
 
     def _span(self, call, x, n, element, argument="x", writable=True):
-        """A `Span` of the elements that take part; those of a GPU in a copy, which is written back behind the call."""
+        """A `Span` of the elements that take part."""
         if element is not None:
             element = OF_TYPE.get(self._number(call, element, "type"))
             if element is None:
@@ -43,13 +43,7 @@ class Arguments:
                 raise self._refused(call, "n", ValueError(f"is {count}; {argument} holds {span.count} elements of type "
                                                           f"{elements.name_of(span.element)}"))
             span.count = count
-        return _Staged(self, span, writable) if span.device else _Here(span)
-
-    def _host_span(self, call, x, n, element):
-        with self._span(call, x, n, element) as span:
-            if span.device:
-                raise self._refused(call, "x", ValueError("lies in the memory of a GPU; use the blocking call"))
-            return span
+        return span
 
     @staticmethod
     def _resolve(x, element, writable):
@@ -63,7 +57,7 @@ class Arguments:
         return span
 
     def _several(self, call, tensors):
-        spans = [self._host_span(call, tensor, None, None) for tensor in tensors]
+        spans = [self._span(call, tensor, None, None) for tensor in tensors]
         if len({span.element for span in spans}) > 1:
             names = sorted({elements.name_of(span.element) for span in spans})
             raise self._refused(call, "tensors", ValueError(f"are of types {', '.join(names)}; pass tensors of one type"))
@@ -73,71 +67,41 @@ class Arguments:
 
     def _blocks(self, call, x, out, whole, more=()):
         """A call with two arrays, of which number `whole` is the whole vector; None: both are."""
-        with self._span(call, x, None, None, writable=False) as source, self._span(call, out, None, None, "out") as target:
-            self._agree(call, source, target)
-            count = (source.count, target.count)[whole or 0]
-            wanted = count if whole is None else self.block(count)
-            part = target.count if whole in (0, None) else source.count
-            if part != wanted:
-                raise self._refused(call, "x" if whole == 1 else "out", ValueError(
-                    f"holds {part} elements, and of {count} this rank has {wanted}; size it by block(count)"))
-            return self._run(call, source.address, target.address, count, source.element, *more)
+        source = self._span(call, x, None, None, writable=False)
+        target = self._span(call, out, None, None, "out")
+        self._agree(call, source, target)
+        count = (source.count, target.count)[whole or 0]
+        wanted = count if whole is None else self.block(count)
+        part = target.count if whole in (0, None) else source.count
+        if part != wanted:
+            raise self._refused(call, "x" if whole == 1 else "out", ValueError(
+                f"holds {part} elements, and of {count} this rank has {wanted}; size it by block(count)"))
+        return self._run(call, source.address, target.address, count, source.element, *more)
 
     def _rooted(self, call, x, out, root, n, whole):
         root = self._number(call, root, "root")
         if root == self._rank:
-            with self._span(call, x, None, None, writable=False) as source, self._span(call, out, None, None, "out") as target:
-                self._agree(call, source, target)
-                count = (source.count, target.count)[whole]
-                part = (source.count, target.count)[1 - whole]
-                if part != self.block(count):
-                    raise self._refused(call, "x" if whole == 1 else "out", ValueError(
-                        f"holds {part} elements, and of {count} this rank has {self.block(count)}; size it by block(count)"))
-                return self._run(call, source.address, target.address, count, source.element, root)
+            source = self._span(call, x, None, None, writable=False)
+            target = self._span(call, out, None, None, "out")
+            self._agree(call, source, target)
+            count = (source.count, target.count)[whole]
+            part = (source.count, target.count)[1 - whole]
+            if part != self.block(count):
+                raise self._refused(call, "x" if whole == 1 else "out", ValueError(
+                    f"holds {part} elements, and of {count} this rank has {self.block(count)}; size it by block(count)"))
+            return self._run(call, source.address, target.address, count, source.element, root)
         # without `n`: a block tells how long the whole is if all blocks are equally long
         argument, name = (x, "x") if whole == 1 else (out, "out")
-        with self._span(call, argument, None, None, name, writable=whole == 0) as part:
-            ends = (part.address, None) if whole == 1 else (None, part.address)
-            count = part.count * self._size if n is None else self._number(call, n, "n", 64)
-            if count < 0 or part.count != self.block(count):
-                raise self._refused(call, name, ValueError(f"holds {part.count} elements, which is not this rank's block of "
-                                                           f"{count}; size it by block(n)"))
-            return self._run(call, *ends, count, part.element, root)
+        part = self._span(call, argument, None, None, name, writable=whole == 0)
+        ends = (part.address, None) if whole == 1 else (None, part.address)
+        count = part.count * self._size if n is None else self._number(call, n, "n", 64)
+        if count < 0 or part.count != self.block(count):
+            raise self._refused(call, name, ValueError(f"holds {part.count} elements, which is not this rank's block of "
+                                                       f"{count}; size it by block(n)"))
+        return self._run(call, *ends, count, part.element, root)
 
     def _agree(self, call, source, target):
         if source.element != target.element:
             raise self._refused(call, "out", ValueError(
                 f"has elements of type {elements.name_of(target.element)}, and x of {elements.name_of(source.element)}; "
                 "pass arrays of one type"))
-
-
-class _Here:
-    """Elements that are used where they lie."""
-
-    def __init__(self, span):
-        self._span = span
-
-    def __enter__(self):
-        return self._span
-
-    def __exit__(self, *_failure):
-        pass
-
-
-class _Staged:
-    """Elements of a GPU: a copy that peers can map, written back when the call has succeeded."""
-
-    def __init__(self, communicator, span, writable):
-        self._span, self._writable = span, writable
-        self._bytes = span.count * elements.SIZES[span.element]
-        self._copy = communicator.malloc(self._bytes)
-
-    def __enter__(self):
-        span = self._span
-        span.device.to_host(self._copy.address, span.address, self._bytes)
-        return arrays.Span(self._copy.address, span.count, span.element, span, span.device)
-
-    def __exit__(self, kind, _failure, _trace):
-        if kind is None and self._writable:
-            self._span.device.to_device(self._span.address, self._copy.address, self._bytes)
-        self._copy.free()

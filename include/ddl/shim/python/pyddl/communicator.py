@@ -57,9 +57,9 @@ class Communicator(Arguments):
 
     def allreduce(self, x: _Array, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> int:
         """Replaces `x` by the combination of all ranks' `x`, on every rank."""
-        with self._span("allreduce", x, n, type) as span:
-            return self._run("allreduce", span.address, span.address, span.count, span.element,
-                             self._number("allreduce", op, "op"))
+        span = self._span("allreduce", x, n, type)
+        return self._run("allreduce", span.address, span.address, span.count, span.element,
+                         self._number("allreduce", op, "op"))
 
     def allreduce_n(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> int:
         """The same for a list of arrays of one dtype, in one exchange."""
@@ -68,14 +68,14 @@ class Communicator(Arguments):
 
     def broadcast(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> int:
         """Replaces `x` by the root's, on every rank."""
-        with self._span("broadcast", x, n, type) as span:
-            return self._run("broadcast", span.address, span.count, span.element, self._number("broadcast", root, "root"))
+        span = self._span("broadcast", x, n, type)
+        return self._run("broadcast", span.address, span.count, span.element, self._number("broadcast", root, "root"))
 
     def reduce(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> int:
         """Replaces the root's `x` by the combination of all ranks' `x`; elsewhere `x` stays as it is."""
-        with self._span("reduce", x, n, type) as span:
-            return self._run("reduce", span.address, span.address if root == self._rank else None, span.count, span.element,
-                             self._number("reduce", op, "op"), self._number("reduce", root, "root"))
+        span = self._span("reduce", x, n, type)
+        return self._run("reduce", span.address, span.address if root == self._rank else None, span.count, span.element,
+                         self._number("reduce", op, "op"), self._number("reduce", root, "root"))
 
     def reduce_scatter(self, x: _Array, out: _Array, op: int = elements.DDL_OP_SUM) -> int:
         """Leaves this rank's block of the combination of all `x` in `out`. `block` says which elements these are."""
@@ -124,7 +124,7 @@ class Communicator(Arguments):
 
     def broadcast_async(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> Request:
         """Starts a broadcast."""
-        span = self._host_span("broadcast_async", x, n, type)
+        span = self._span("broadcast_async", x, n, type)
         return Request(self, "broadcast", (span.address, span.count, span.element,
                                            self._number("broadcast_async", root, "root")), (span, x))
 
@@ -134,7 +134,7 @@ class Communicator(Arguments):
 
     def plan_allreduce(self, x: _Array, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> Plan:
         """An allreduce that is set up once: `plan()` carries it out on `x`, again and again."""
-        span = self._host_span("plan_allreduce", x, n, type)
+        span = self._span("plan_allreduce", x, n, type)
         return Plan(self, "allreduce", (span.address, span.address, span.count, span.element,
                                        self._number("plan_allreduce", op, "op")), (span, x))
 
@@ -187,5 +187,5 @@ class Communicator(Arguments):
             raise functions.failure(status)
 
     def _start(self, call, x, n, element, *more):
-        span = self._host_span(call + "_async", x, n, element)
+        span = self._span(call + "_async", x, n, element)
         return Request(self, call, (span.address, span.address, span.count, span.element, *more), (span, x))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in the memory of a GPU, by the CUDA driver: they are reduced on the host, through a copy that peers can map.
+"""Arrays in the memory of a GPU: the library tells by itself, if the CUDA driver is loaded, and reduces them on the host.
+Here is what it cannot know: whose stream produces them, and copies without a collective.
 
 Nothing here is loaded before the first such array comes.
 """
@@ -40,17 +41,17 @@ class Memory:
                 self._call("cuCtxSynchronize")
 
     def to_host(self, target, source, size):
-        self._in_context_of(source, "cuMemcpyDtoH_v2", c_void_p(target), c_uint64(source), c_size_t(size))
+        self._copy(target, source, size, source)
 
     def to_device(self, target, source, size):
-        self._in_context_of(target, "cuMemcpyHtoD_v2", c_uint64(target), c_void_p(source), c_size_t(size))
+        self._copy(target, source, size, target)
 
-    def _in_context_of(self, pointer, name, *arguments):
+    def _copy(self, target, source, size, pointer):
         context = c_void_p()
         self._call("cuPointerGetAttribute", byref(context), c_int(_CONTEXT_OF_POINTER), c_uint64(pointer))
         self._call("cuCtxPushCurrent_v2", context)
         try:
-            self._call(name, *arguments)
+            self._call("cuMemcpy", c_uint64(target), c_uint64(source), c_size_t(size))
         finally:
             self._call("cuCtxPopCurrent_v2", byref(context))
 

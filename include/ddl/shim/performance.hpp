@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/shim/ddl.h>
-#include <ddl/shim/ibm/binding.hpp>
+#include <ddl/shim/backend.hpp>
+#include <ddl/shim/binding.hpp>
 #include <ddl/shim/options.hpp>
 
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 namespace ddl::shim {
 
-/// What `-dump_iter` and `-rebind_iter` ask for: times of calls, compared between ranks every so many calls.
+/// What `-dump_iter` and `-rebind_iter` ask for: times of allreduces, compared between ranks every so many calls.
 ///
 /// A rank is slow if it spends a lot less time in the calls than the others, who wait for it there. After three checks in a
 /// row it is rebound: its threads may run on all processors of the node that the system leaves to it.
@@ -18,29 +19,35 @@ class performance {
 public:
     explicit performance(const options& given) noexcept : given_{given} {}
 
-    bool wanted() const noexcept { return given_.dump_iter > 0 || given_.rebind_iter > 0; }
+    static bool wanted(const options& given) noexcept { return given.dump_iter > 0 || given.rebind_iter > 0; }
+    static bool counts(collective what) noexcept {
+        return what == collective::allreduce || what == collective::allreduce_n;
+    }
 
     /// After each call, on all ranks.
-    ddl_status add(ddl_communicator* world, double seconds, double bytes) {
+    ddl_status add(backend& world, double seconds, const task& done, const listener& heard) noexcept {
         ++calls_;
         seconds_ += seconds;
-        bytes_ += bytes;
+        const std::size_t count = std::accumulate(done.counts, done.counts + done.tensors, done.count);
+        bytes_ += static_cast<double>(count) * static_cast<double>(ddl_size_element(done.element));
         const bool dump = given_.dump_iter > 0 && calls_ % given_.dump_iter == 0;
         const bool check = given_.rebind_iter > 0 && calls_ % given_.rebind_iter == 0;
         if (!dump && !check) return DDL_OK;
-        const auto size = static_cast<std::size_t>(ddl_get_size(world));
-        std::vector<double> times(size);
-        if (const ddl_status status = ddl_run_all_gather(world, &seconds_, times.data(), size, DDL_DOUBLE))
-            return status;
+        const auto size = static_cast<std::size_t>(world.size());
+        std::vector<std::int64_t> times;  // ns of each rank
+        const ddl_status collected = guarded(heard, "performance", [&] { times.resize(size); });
+        if (collected != DDL_OK) return collected;
+        times[static_cast<std::size_t>(world.rank())] = static_cast<std::int64_t>(seconds_ * 1e9);
+        if (const ddl_status status = world.agree(false, times, heard)) return status;
         std::size_t slowest = 0;
         std::size_t fastest = 0;
         for (std::size_t rank = 0; rank < size; ++rank) {
             if (times[rank] < times[slowest]) slowest = rank;  // nobody waits for the others less
             if (times[rank] > times[fastest]) fastest = rank;
         }
-        if (dump && ddl_get_rank(world) == 0) print(static_cast<int>(slowest), times[fastest]);
+        if (dump && world.rank() == 0) print(static_cast<int>(slowest), static_cast<double>(times[fastest]) / 1e9);
         if (check && slow_again(static_cast<int>(slowest), times[slowest] < times[fastest] / 2) &&
-            ddl_get_rank(world) == suspect_)
+            world.rank() == suspect_)
             rebind();
         seconds_ = 0;
         bytes_ = 0;
