@@ -148,7 +148,8 @@ ddl_status ddl_close(ddl_communicator* ranks) {
     const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
         handles::bury(ranks);
         mapped_memory::here().close(ranks->ranks->memory());
-        ranks->ranks.reset();
+        delete ranks->ranks.get();  // waits for calls under way, which still come by this pointer
+        ranks->ranks.release();
         return DDL_OK;
     });
     if (status == DDL_OK) handles::give(ranks);
