@@ -8,7 +8,6 @@ import numpy
 
 CPU, ROCM = 1, 10
 _TYPES = {"bfloat16": (4, 16)}
-_DELETER = ctypes.CFUNCTYPE(None, c_void_p)
 
 
 class _Tensor(ctypes.Structure):
@@ -18,11 +17,11 @@ class _Tensor(ctypes.Structure):
 
 
 class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("manager", c_void_p), ("deleter", _DELETER)]
+    _fields_ = [("tensor", _Tensor), ("manager", c_void_p), ("deleter", c_void_p)]
 
 
 class _Versioned(ctypes.Structure):
-    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("manager", c_void_p), ("deleter", _DELETER), ("flags", c_uint64),
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("manager", c_void_p), ("deleter", c_void_p), ("flags", c_uint64),
                 ("tensor", _Tensor)]
 
 
@@ -36,8 +35,7 @@ class Tensor:
         self.array, self.dtype, self.versioned, self.device, self.major = array, dtype, versioned, device, major
         self.requires_grad, self.skip = requires_grad, skip
         self.grad = None
-        self.alive = 0  # how many capsules are about
-        self._kept = []
+        self._kept = []  # what capsules point to
 
     def detach(self):
         return Tensor(self.array, self.dtype, self.versioned, self.device, self.major)
@@ -56,30 +54,12 @@ class Tensor:
         shape = (c_int64 * axes)(*self.array.shape)
         strides = (c_int64 * axes)(*[stride // self.array.itemsize for stride in self.array.strides])
         tensor = _Tensor(self.array.ctypes.data - self.skip, self.device, 0, axes, code, bits, 1, shape, strides, self.skip)
-
-        def ended(_managed):
-            self.alive -= 1
-        deleter = _DELETER(ended)
-        managed = _Versioned(self.major, 0, None, deleter, 0, tensor) if self.versioned else _Managed(tensor, None, deleter)
+        managed = _Versioned(self.major, 0, None, None, 0, tensor) if self.versioned else _Managed(tensor, None, None)
         name = b"dltensor_versioned" if self.versioned else b"dltensor"
-        self._kept.append((shape, strides, deleter, managed, name))
-        self.alive += 1
+        self._kept.append((shape, strides, managed, name))
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
-        return new(ctypes.addressof(managed), name, ctypes.cast(_END, c_void_p))
-
-
-@ctypes.CFUNCTYPE(None, c_void_p)
-def _END(capsule):
-    """What a capsule does that nobody has taken: it calls the tensor's own deleter."""
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = c_void_p, [c_void_p, c_char_p]
-    valid = ctypes.pythonapi.PyCapsule_IsValid
-    valid.argtypes = [c_void_p, c_char_p]
-    for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Managed)):
-        if valid(capsule, name):
-            managed = get(capsule, name)
-            kind.from_address(managed).deleter(managed)
+        return new(ctypes.addressof(managed), name, None)
 
 
 class EagerTensor:
