@@ -21,6 +21,7 @@ private:
 };
 
 struct chain {
+    static constexpr const char* name = "chain";
     static constexpr int chunks(int) { return 1; }
     static constexpr int rounds(int size) { return 2 * (size - 1); }
     static constexpr ddl::transfer_list<1> round(int rank, int size, int k) {
