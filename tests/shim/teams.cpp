@@ -241,6 +241,16 @@ BOOST_AUTO_TEST_CASE(a_broadcast_takes_a_list_of_long_and_short_tensors_of_any_t
     BOOST_TEST(dl_comm_broadcast(nullptr, nullptr, nullptr, nullptr, 0, 0) == 0);
 }
 
+BOOST_AUTO_TEST_CASE(many_tensors_travel_in_more_than_one_vector) {
+    std::vector<std::vector<std::vector<float>>> towers(2);
+    for (std::size_t i = 0; i < 40; ++i)
+        towers[i / 20].emplace_back(200'000, static_cast<float>(1000 * rank() + static_cast<int>(i)));
+    BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(size() - 1) == 0);
+    for (std::size_t i = 0; i < 40; ++i)
+        for (const float each : towers[i / 20][i % 20])
+            BOOST_TEST_REQUIRE(each == static_cast<float>(1000 * (size() - 1) + static_cast<int>(i)));
+}
+
 BOOST_AUTO_TEST_CASE(who_waits_in_a_broadcast_or_for_a_team_keeps_no_other_thread_waiting) {
     const auto train = [] {
         std::vector<float> tensor(4, static_cast<float>(rank()));

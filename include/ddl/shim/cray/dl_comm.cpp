@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/cray/error_line.hpp>
 #include <ddl/shim/cray/team.hpp>
 #include <ddl/shim/dl_comm.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -12,6 +12,7 @@
 
 using ddl::shim::piece;
 using ddl::shim::team;
+using namespace ddl::shim::cray;
 
 namespace {
 
@@ -42,32 +43,6 @@ struct plugin {
         return found == teams.end() ? nullptr : found->second;
     }
 };
-
-/// The words of this thread's last failure.
-std::string& last_words() {
-    static thread_local std::string words;
-    return words;
-}
-
-int failed(const char* function, const char* words) noexcept {
-    std::fprintf(stderr, "dl_comm: %s: %s\n", function, words);
-    try {
-        last_words() = words;
-    } catch (const std::exception&) { last_words().clear(); }
-    return -1;
-}
-int failed(const char* function, const std::string& words) noexcept { return failed(function, words.c_str()); }
-int outcome(const char* function, ddl_status status) noexcept {
-    return status == DDL_OK ? 0 : failed(function, ddl_last_error());
-}
-
-/// Runs `body`; between C and here nothing is thrown.
-template <class Body>
-int guarded(const char* function, Body body) noexcept {
-    try {
-        return body();
-    } catch (const std::exception& failure) { return failed(function, failure.what()); }
-}
 
 /// Whether all ranks call with this form; if not, a line says which rank does not, and `advice`.
 bool all_call_alike(const char* function, ddl_communicator* ranks, const ddl::shim::form& ours, const char* advice) {

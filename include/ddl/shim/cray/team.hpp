@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace ddl::shim {
@@ -58,39 +60,53 @@ inline void refuse(ddl_communicator* ranks) noexcept {
     ddl_run_allreduce(ranks, nullptr, nullptr, 1, DDL_INT64, DDL_MAXIMUM);  // a mistake, of which peers hear
 }
 
-/// Replaces the pieces by those of `root`: long ones where they lie, the others packed into one vector. All ranks bring pieces
-/// of one form.
-inline ddl_status broadcast(ddl_communicator* ranks, const std::vector<piece>& pieces, int root) {
-    constexpr std::size_t is_long = std::size_t{1} << 20;  // to pack it would cost more than the call that it saves
-    std::vector<piece> packed;
-    std::size_t total = 0;
-    for (const piece& one : pieces) {
-        const std::size_t bytes = bytes_of(one);
-        if (bytes < is_long) {
-            packed.push_back(one);
-            total += bytes;
-        } else if (const ddl_status status = ddl_run_broadcast(ranks, one.data, one.count, one.element, root)) {
-            return status;
-        }
-    }
-    if (packed.empty() && !pieces.empty()) return DDL_OK;
-    if (packed.size() == 1) return ddl_run_broadcast(ranks, packed[0].data, packed[0].count, packed[0].element, root);
+/// Replaces the pieces by those of `root`, packed into one vector of so many bytes.
+inline ddl_status broadcast_packed(ddl_communicator* ranks, const std::vector<piece>& pieces, std::size_t bytes,
+                                   int root) {
     const bool is_root = ddl_get_rank(ranks) == root;
-    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(total);
-    std::byte* at = buffer.get();
-    for (const piece& one : packed) {
-        const std::size_t bytes = bytes_of(one);
-        if (is_root && bytes != 0) ddl_memcpy_device_to_host(at, one.data, bytes);  // from whatever memory it is
-        at += bytes;
+    const std::unique_ptr<std::byte[]> buffer{new (std::nothrow) std::byte[bytes]};
+    int copied = buffer == nullptr ? DDL_OUT_OF_MEMORY : DDL_OK;
+    const auto each_copied = [&](auto copy) {
+        std::byte* at = buffer.get();
+        for (const piece& one : pieces) {
+            if (copied == DDL_OK && one.count != 0) copied = copy(at, one.data, bytes_of(one));
+            at += bytes_of(one);
+        }
+    };
+    if (is_root) each_copied(ddl_memcpy_device_to_host);  // from whatever memory it is
+    if (copied != DDL_OK) {
+        refuse(ranks);
+        return copied;
     }
-    if (const ddl_status status = ddl_run_broadcast(ranks, buffer.get(), total, DDL_UINT8, root)) return status;
-    at = buffer.get();
-    for (const piece& one : packed) {
-        const std::size_t bytes = bytes_of(one);
-        if (!is_root && bytes != 0) ddl_memcpy_host_to_device(one.data, at, bytes);
-        at += bytes;
+    if (const ddl_status status = ddl_run_broadcast(ranks, buffer.get(), bytes, DDL_UINT8, root)) return status;
+    if (!is_root)
+        each_copied(
+            [](std::byte* from, void* to, std::size_t size) { return ddl_memcpy_host_to_device(to, from, size); });
+    return copied;
+}
+
+/// Replaces the pieces by those of `root`: long ones where they lie, the others packed together, as `allreduce_n` does. All ranks
+/// bring pieces of one form.
+inline ddl_status broadcast(ddl_communicator* ranks, const std::vector<piece>& pieces, int root) {
+    constexpr std::size_t alone = std::size_t{1}
+                                  << 20;  // bytes: to pack it would cost more than the call that it saves
+    constexpr std::size_t together = std::size_t{4} << 20;
+    std::vector<piece> packed;
+    std::size_t bytes = 0;
+    ddl_status status = DDL_OK;
+    for (const piece& one : pieces) {
+        if (bytes_of(one) >= alone) {
+            status = ddl_run_broadcast(ranks, one.data, one.count, one.element, root);
+        } else {
+            packed.push_back(one);
+            bytes += bytes_of(one);
+            if (bytes < together) continue;
+            status = broadcast_packed(ranks, packed, std::exchange(bytes, 0), root);
+            packed.clear();
+        }
+        if (status != DDL_OK) return status;
     }
-    return DDL_OK;
+    return packed.empty() && !pieces.empty() ? DDL_OK : broadcast_packed(ranks, packed, bytes, root);
 }
 
 /// A team of threads of the DL Plugin: each is the thread of a communicator of its own, so teams do not meet.
