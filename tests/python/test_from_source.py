@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install` of the folder compiles the libraries. Here few rows of them, without MPI, for the time that all take."""
+"""`pip install` of the folder compiles the libraries. Here few rows of them, without MPI, unoptimised: all take minutes."""
 
 import os
 import signal
@@ -16,7 +16,8 @@ from test_packaging import pip
 def test_pip_compiles_and_installs(tmp_path, environment):
     signal.alarm(280)
     pip(sys.executable, "install", "--no-deps", "--target", tmp_path / "site", conftest.PACKAGES, timeout=270,
-        *[f"--config-settings=cmake.define.{each}" for each in ("DDL_SHIM_ROWS=few", "CMAKE_DISABLE_FIND_PACKAGE_MPI=ON")])
+        *[f"--config-settings=cmake.{each}" for each in ("build-type=Debug", "define.DDL_SHIM_ROWS=few",
+                                                         "define.CMAKE_DISABLE_FIND_PACKAGE_MPI=ON")])
     variables = {name: value for name, value in environment.items() if name != "DDL_LIBRARY_PATH"}
     variables["PYTHONPATH"] = str(tmp_path / "site")
     program = tmp_path / "program.py"
