@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "include" / "ddl" / "shim" / "python"
 LIMIT = 90  # seconds a test may take
 
+MPIEXEC = os.environ.get("DDL_TEST_MPIEXEC", "")
+HAS_MPI = bool(MPIEXEC) and shutil.which(MPIEXEC) is not None
+
 sys.path.insert(0, str(PACKAGES))
+
+
+def _is_open_mpi():
+    said = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return any(name in said.stdout + said.stderr for name in ("Open MPI", "OpenRTE"))
+
+
+IS_OPEN_MPI = HAS_MPI and _is_open_mpi()
+COUNTS = [1, 2, 3, 4] if IS_OPEN_MPI else [1, 2]  # MPICH's ranks busy-wait
 
 
 @pytest.fixture(autouse=True)
@@ -110,4 +123,16 @@ def ranks(ddlrun, tmp_path):
         done = ddlrun("--accelerators", count, sys.executable, path, timeout=timeout, **more)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout.splitlines()
+    return run
+
+
+@pytest.fixture
+def mpirun(environment, tmp_path):
+    """Runs a Python program under the mpirun of this build, and returns what `subprocess.run` does."""
+    def run(count, text, preamble=PREAMBLE, timeout=60, variables=(), flags=()):
+        path = tmp_path / "program.py"
+        path.write_text(preamble + text)
+        flags = ["--oversubscribe", "--bind-to", "none", *flags] if IS_OPEN_MPI else list(flags)
+        return subprocess.run([MPIEXEC, *flags, "-n", str(count), sys.executable, path], capture_output=True, text=True,
+                              env={**environment, **dict(variables)}, timeout=timeout, cwd=tmp_path, check=False)
     return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wheel by pip, installed into a fresh environment: it runs there, without this tree."""
+"""The wheel that the target ddl_wheel makes, installed into a fresh environment: it runs there, without this tree."""
 
 import os
 import pathlib
@@ -17,10 +17,13 @@ NETWORK = ("Could not find a version", "No matching distribution", "ConnectionEr
            "Network is unreachable", "connection broken")
 
 
-def _pip(python, *words):
+def pip(python, *words, timeout=85):
     """Runs pip; skips where it has no way to what it wants."""
-    done = subprocess.run([str(python), "-m", "pip", "--disable-pip-version-check", *map(str, words)], capture_output=True,
-                          text=True, timeout=85, check=False)
+    run([python, "-m", "pip", "--disable-pip-version-check", *words], timeout)
+
+
+def run(words, timeout):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=timeout, check=False)
     said = done.stdout + done.stderr
     if done.returncode != 0 and any(words in said for words in NETWORK):
         pytest.skip("pip cannot reach a package index")
@@ -32,15 +35,17 @@ def _pip(python, *words):
 def test_a_wheel_installs_and_runs(tmp_path, environment):
     venv.create(tmp_path / "venv", with_pip=True, system_site_packages=True)
     python = tmp_path / "venv" / "bin" / "python"
-    _pip(python, "wheel", "--no-deps", "--wheel-dir", tmp_path / "wheel",
-         f"--config-settings=cmake.define.DDL_BUILT_LIBRARIES={LIBRARIES}", conftest.PACKAGES)
-    wheels = list((tmp_path / "wheel").iterdir())
+    folder = pathlib.Path(LIBRARIES) / "wheel"
+    for old in folder.glob("*"):
+        old.unlink()
+    run(["cmake", "--build", os.environ["DDL_TEST_BUILD"], "--target", "ddl_wheel"], 85)
+    wheels = list(folder.iterdir())
     assert len(wheels) == 1 and wheels[0].name.endswith(f"-py3-none-linux_{os.uname().machine}.whl")
     names = zipfile.ZipFile(wheels[0]).namelist()
     for name in ("pyddl/lib/libddl.so.0", "pyddl/lib/libdl_comm.so.0", "pyddl/py.typed", "ddlrun/__main__.py",
                  "dl_comm/__init__.py", "ml_comm/__init__.py"):
         assert name in names
-    _pip(python, "install", "--no-deps", wheels[0])
+    pip(python, "install", "--no-deps", wheels[0])
     variables = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "DDL_LIBRARY_PATH")}
     program = tmp_path / "program.py"
     program.write_text("import numpy, pyddl, dl_comm, ml_comm\npyddl.init()\ndata = numpy.ones(10)\npyddl.allreduce(data)\n"

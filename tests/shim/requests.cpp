@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rows: few
 // ranks: 1 2 3
 // mpi-ranks: 2
 // two-nodes: 2
@@ -126,6 +127,38 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_call_that_waits, to_be_broken) {
     REQUIRE_OK(ddl_run_barrier(world()));
 }
 
+BOOST_AUTO_TEST_CASE(an_interrupt_ends_a_refusal_that_waits) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    if (rank() == 0 && size() > 1) {
+        ddl_request* none = nullptr;
+        expect_failure(DDL_INVALID_ARGUMENT, "in is NULL",
+                       ddl_start_allreduce(part, nullptr, nullptr, 1, DDL_FLOAT, DDL_SUM, &none));
+        REQUIRE_OK(ddl_interrupt(part));
+        REQUIRE_OK(ddl_close(part));  // would wait for the others, who wait below
+    }
+    REQUIRE_OK(ddl_run_barrier(world()));
+    if (rank() != 0 || size() == 1) REQUIRE_OK(ddl_close(part));
+}
+
+BOOST_AUTO_TEST_CASE(a_close_waits_for_what_was_started) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    REQUIRE_OK(ddl_set_options(part, ""));
+    if (rank() == size() - 1) nap(50);
+    std::vector<float> values(1000, 1.0F);
+    ddl_request* requests[2] = {};
+    REQUIRE_OK(
+        ddl_start_allreduce(part, values.data(), values.data(), values.size(), DDL_FLOAT, DDL_SUM, &requests[0]));
+    REQUIRE_OK(ddl_start_barrier(part, &requests[1]));
+    REQUIRE_OK(ddl_close(part));
+    BOOST_TEST(values[999] == static_cast<float>(size()));
+    for (ddl_request* const each : requests) {
+        REQUIRE_OK(ddl_wait_request(each));
+        REQUIRE_OK(ddl_free_request(each));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(threads_may_call_side_by_side_on_communicators_of_their_own) {
     std::vector<ddl_communicator*> parts(3);
     for (auto& each : parts) REQUIRE_OK(ddl_split(world(), 0, rank(), &each));
@@ -134,10 +167,10 @@ BOOST_AUTO_TEST_CASE(threads_may_call_side_by_side_on_communicators_of_their_own
     for (ddl_communicator* const each : parts)
         threads.emplace_back([&right, each] {
             for (int time = 0; time < 50; ++time) {
-                std::vector<double> values(300, 1.0);
-                if (ddl_run_allreduce(each, values.data(), values.data(), values.size(), DDL_DOUBLE, DDL_SUM) ==
+                std::vector<float> values(300, 1.0F);
+                if (ddl_run_allreduce(each, values.data(), values.data(), values.size(), DDL_FLOAT, DDL_SUM) ==
                         DDL_OK &&
-                    values.back() == size())
+                    values.back() == static_cast<float>(size()))
                     ++right;
             }
         });

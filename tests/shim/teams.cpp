@@ -2,11 +2,16 @@
 // ranks: 1 2 3
 // mpi-ranks: 2
 // two-nodes: 2
+#include <ddl/element/bfloat16.hpp>
+#include <ddl/element/half.hpp>
 #include <ddl/shim/dl_comm.h>
 
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -61,6 +66,14 @@ int average(std::vector<Element>& tensor, dlDataType_t type, int team) {
     return status;
 }
 
+/// `status` is a failure, and its words name rank `other`.
+void expect_told(int status, int other, const char* words) {
+    BOOST_TEST(status < 0);
+    const std::string heard = dl_comm_last_error();
+    BOOST_TEST(heard.find("rank " + std::to_string(other) + " " + words) != std::string::npos, heard);
+}
+constexpr const char* bad_arguments = "has called with invalid arguments";
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(before_the_plugin_is_started_nothing_works_and_nothing_breaks) {
@@ -88,6 +101,24 @@ BOOST_AUTO_TEST_CASE(a_team_that_nobody_made_is_made_as_the_environment_says) {
     BOOST_TEST(dl_create_team(9, 1, 0) < 0);  // it is there now
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_names_no_team_is_named_to_those_who_wait_in_the_only_one) {
+    std::vector<float> tensor(10, static_cast<float>(rank()));
+    if (rank() == size() - 1) BOOST_TEST(average(tensor, DL_COMM_FLOAT, -1) < 0);
+    else expect_told(average(tensor, DL_COMM_FLOAT, 9), size() - 1, bad_arguments);
+    BOOST_TEST(tensor[0] == static_cast<float>(rank()));
+    BOOST_TEST(average(tensor, DL_COMM_FLOAT, 9) == 0);
+    BOOST_TEST(tensor[9] == static_cast<float>(size() - 1) / 2);
+}
+
+BOOST_AUTO_TEST_CASE(ranks_make_one_team_at_a_time) {
+    if (size() < 2) return;
+    expect_told(dl_create_team(5, rank() == 0 ? 1 : 2, 0), rank() == 0 ? 1 : 0,
+                "makes another team; pass equal numbers");
+    const int status = dl_create_team(5, rank() == 0 ? 0 : 1, 0);
+    if (rank() == 0) BOOST_TEST(status < 0);
+    else expect_told(status, 0, bad_arguments);
+}
+
 BOOST_AUTO_TEST_CASE(precision_is_honoured) {
     BOOST_TEST_REQUIRE(dl_create_team(0, 1, 0) == 0);
     BOOST_TEST_REQUIRE(dl_comm_create_team(1, 1, 1) == 0);
@@ -103,6 +134,22 @@ BOOST_AUTO_TEST_CASE(precision_is_honoured) {
     std::vector<double> wide(1, 1e300);
     BOOST_TEST(average(wide, DL_COMM_DOUBLE, 0) == 0);  // a double stays one
     BOOST_TEST(wide[0] == 1e300, boost::test_tools::tolerance(1e-12));
+    // what is lost in float beside a great number comes back when that goes
+    const auto left_of = [](auto one, dlDataType_t type, float great, int team) {
+        using element = decltype(one);
+        const float brought[] = {great, 3 * static_cast<float>(one), -great};
+        std::vector<element> tensor(40, element{rank() < 3 ? brought[rank()] : 0.0F});
+        BOOST_TEST(average(tensor, type, team) == 0);
+        return static_cast<float>(tensor[39]);
+    };
+    if (size() != 3) return;
+    const ddl::half small{0.000244140625F};
+    BOOST_TEST(left_of(small, DL_COMM_HALF, 65504.0F, 0) == 0);
+    BOOST_TEST(left_of(small, DL_COMM_HALF, 65504.0F, 1) == static_cast<float>(small));
+    BOOST_TEST(left_of(ddl::bfloat16{1.0F}, DL_COMM_BFLOAT16, 1e9F, 0) == 0);
+    BOOST_TEST(left_of(ddl::bfloat16{1.0F}, DL_COMM_BFLOAT16, 1e9F, 1) == 1);
+    BOOST_TEST(left_of(1.0F, DL_COMM_FLOAT, 1e9F, 0) == 0);
+    BOOST_TEST(left_of(1.0F, DL_COMM_FLOAT, 1e9F, 1) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(towers_are_averaged_tensor_by_tensor) {
@@ -166,20 +213,94 @@ BOOST_AUTO_TEST_CASE(every_rank_may_be_the_root) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_broadcast_takes_a_list_of_long_and_short_tensors_of_any_type) {
+    for (int root = 0; root < size(); ++root) {
+        std::vector<std::vector<float>> floats{std::vector<float>(3), std::vector<float>(300'000),
+                                               std::vector<float>(0), std::vector<float>(7)};
+        for (std::size_t i = 0; i < floats.size(); ++i)
+            floats[i].assign(floats[i].size(), static_cast<float>(10 * rank() + static_cast<int>(i)));
+        std::vector<std::int64_t> integers(5, rank());
+        std::vector<std::uint16_t> halves(3, static_cast<std::uint16_t>(rank() + 1));
+        void* data[] = {floats[0].data(), halves.data(),   floats[1].data(),
+                        floats[2].data(), integers.data(), floats[3].data()};
+        int lengths[] = {3, 3, 300'000, 0, 5, 7};
+        dlDataType_t types[] = {DL_COMM_FLOAT, DL_COMM_HALF,  DL_COMM_FLOAT,
+                                DL_COMM_FLOAT, DL_COMM_INT64, DL_COMM_FLOAT};
+        void** data_of[] = {data};
+        int* lengths_of[] = {lengths};
+        dlDataType_t* types_of[] = {types};
+        int counts[] = {6};
+        BOOST_TEST(dl_comm_broadcast(data_of, lengths_of, types_of, counts, 1, root) == 0);
+        for (std::size_t i = 0; i < floats.size(); ++i)
+            BOOST_TEST((floats[i] ==
+                        std::vector<float>(floats[i].size(), static_cast<float>(10 * root + static_cast<int>(i)))));
+        BOOST_TEST(integers == std::vector<std::int64_t>(5, root), boost::test_tools::per_element());
+        BOOST_TEST(halves == std::vector<std::uint16_t>(3, static_cast<std::uint16_t>(root + 1)),
+                   boost::test_tools::per_element());
+    }
+    BOOST_TEST(dl_comm_broadcast(nullptr, nullptr, nullptr, nullptr, 0, 0) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(many_tensors_travel_in_more_than_one_vector) {
+    const auto value = [](int of, std::size_t i) { return static_cast<float>(1000 * of + static_cast<int>(i)); };
+    std::vector<std::vector<std::vector<float>>> towers(2);
+    for (std::size_t i = 0; i < 40; ++i) towers[i / 20].emplace_back(30'000, value(rank(), i));
+    BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(size() - 1) == 0);
+    for (std::size_t i = 0; i < 40; ++i)
+        BOOST_TEST((towers[i / 20][i % 20] == std::vector<float>(30'000, value(size() - 1, i))), "tensor " << i);
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_in_a_broadcast_or_for_a_team_keeps_no_other_thread_waiting) {
+    const auto train = [] {
+        std::vector<float> tensor(4, static_cast<float>(rank()));
+        BOOST_TEST(average(tensor, DL_COMM_FLOAT, 0) == 0);
+        BOOST_TEST(tensor[0] == static_cast<float>(size() - 1) / 2);
+    };
+    for (const bool broadcasts : {true, false}) {
+        const auto world = [&] {
+            std::vector<std::vector<std::vector<double>>> towers{{std::vector<double>(10, rank())}};
+            return broadcasts ? lists<double>{towers, DL_COMM_DOUBLE}.broadcast(0) : dl_create_team(6, 1, 0);
+        };
+        if (rank() == 0) {
+            int status = -1;
+            std::thread waiting{[&] { status = world(); }};
+            std::this_thread::sleep_for(std::chrono::milliseconds{50});  // the others come when they have trained
+            train();
+            waiting.join();
+            BOOST_TEST(status == 0);
+        } else {
+            train();
+            BOOST_TEST(world() == 0);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_on_all_ranks_and_the_team_goes_on) {
     std::vector<float> tensor(4, 1.0F);
     std::vector<std::vector<std::vector<float>>> towers{{tensor}};
     BOOST_TEST(lists<float>(towers, static_cast<dlDataType_t>(17)).gradients(0) < 0);
     lists<float> negative{towers, DL_COMM_FLOAT};
     negative.lengths[0][0] = rank() == 0 ? -4 : 4;  // one rank's mistake
-    BOOST_TEST(negative.gradients(0) < 0);
-    BOOST_TEST(negative.broadcast(0) < 0);
+    for (const bool broadcasts : {false, true}) {
+        const int status = broadcasts ? negative.broadcast(0) : negative.gradients(0);
+        if (rank() == 0) BOOST_TEST(status < 0);
+        else expect_told(status, 0, bad_arguments);
+    }
     if (size() > 1) {
         lists<float> shorter{towers, DL_COMM_FLOAT};
-        shorter.lengths[0][0] = rank() == 0 ? 3 : 4;
-        BOOST_TEST(shorter.gradients(0) < 0);
+        shorter.lengths[0][0] = rank() == size() - 1 ? 3 : 4;
+        const int other = rank() == size() - 1 ? 0 : size() - 1;
+        expect_told(shorter.gradients(0), other, "brings other lists; pass equal lengths and types");
+        expect_told(shorter.broadcast(0), other, "brings other lists; pass equal lengths and types");
+        expect_told(lists<float>(towers, DL_COMM_FLOAT).broadcast(rank() == 0 ? 1 : 0), rank() == 0 ? 1 : 0,
+                    "names root");
     }
     BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(size()) < 0);
+    const int status = lists<float>(towers, DL_COMM_FLOAT).broadcast(rank() == 0 ? -1 : 0);
+    if (rank() == 0) BOOST_TEST(status < 0);
+    else expect_told(status, 0, bad_arguments);
+    dl_comm_refuse_gradients(0);
+    dl_comm_refuse_broadcast();
     BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, 1, 0) < 0);
     BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, -1, 0) < 0);
     BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, 0, 0) == 0);
@@ -188,6 +309,22 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_on_all_ranks_and_the_team_go
     BOOST_TEST(dl_create_team(7, 1, 2) < 0);
     BOOST_TEST(average(tensor, DL_COMM_FLOAT, 0) == 0);
     BOOST_TEST(tensor[3] == 1.0F);
+}
+
+BOOST_AUTO_TEST_CASE(of_several_teams_nobody_knows_which_was_meant) {
+    if (size() < 2) return;
+    std::vector<float> tensor(4, 1.0F);
+    if (rank() == 0) {
+        BOOST_TEST(average(tensor, DL_COMM_FLOAT, 77) < 0);
+        BOOST_TEST(std::string{dl_comm_last_error()}.find("there is no team 77") != std::string::npos);
+    }
+    for (int step = 0; step < 2; ++step)
+        for (const int team : {0, 3}) {
+            const int status = average(tensor, DL_COMM_FLOAT, team);
+            if (rank() == 0) BOOST_TEST(status < 0);
+            else expect_told(status, 0, bad_arguments);
+        }
+    BOOST_TEST(dl_comm_broadcast(nullptr, nullptr, nullptr, nullptr, 0, 0) == 0);  // all have heard before rank 0 ends
 }
 
 BOOST_AUTO_TEST_CASE(after_the_end_it_does_not_start_again) {

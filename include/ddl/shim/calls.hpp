@@ -75,6 +75,16 @@ inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task&
 /// Hands a task to the communicator's own thread, and a request to the caller. The lock is held.
 ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl_request** started) noexcept;
 
+/// The peers, who wait in a call that this rank cannot start, hear of that from the communicator's thread. The lock is held.
+inline void refuse_later(ddl_communicator& ranks) noexcept {
+    ++ranks.started;
+    const auto refuse = [&started = ranks.started, &backend = *ranks.ranks] {
+        backend.refuse();
+        --started;
+    };
+    if (ranks.ranks->push(refuse, this_thread) != DDL_OK) --ranks.started;
+}
+
 /// Bits have no sign: such ops are built in for the unsigned integers.
 inline ddl_element unsigned_for_bits(ddl_element element, ddl_op op) noexcept {
     const bool is_signed = element == DDL_INT8 || element == DDL_INT16 || element == DDL_INT32 || element == DDL_INT64;

@@ -81,7 +81,7 @@ enum {
     DDL_MINIMUM = 2,           /**< a NaN wins */
     DDL_MAXIMUM = 3,           /**< a NaN wins */
     DDL_AVERAGE = 4,           /**< of integers: rounded toward zero */
-    DDL_AVERAGE_IN_DOUBLE = 5, /**< of float: added and divided in double, rounded once */
+    DDL_AVERAGE_IN_DOUBLE = 5, /**< of half, bfloat16 and float: added and divided in double, rounded once */
     DDL_BIT_AND = 6,
     DDL_BIT_OR = 7,
     DDL_BIT_XOR = 8,

@@ -39,8 +39,8 @@ int dl_comm_init(void);
 int dl_comm_finalize(void);
 
 /** Makes team `teamID`, counted from 0, of `nthreads_in_team` threads, each with communicators of its own. `prec_level`: sums of
- * float in float (0) or in double (1). Without it, the first use of a team makes one of DL_COMM_DEFAULT_NTHREADS threads and of
- * DL_COMM_DEFAULT_PREC_LEVEL. */
+ * float, half and bfloat16 in float (0) or in double (1); double is always added in double. A program that makes no team gets
+ * teams of DL_COMM_DEFAULT_NTHREADS threads and of DL_COMM_DEFAULT_PREC_LEVEL at their first use. */
 int dl_create_team(int teamID, int nthreads_in_team, int prec_level);
 /** The same. */
 int dl_comm_create_team(int teamID, int nthreads_in_team, int prec_level);
@@ -56,6 +56,15 @@ int dl_comm_broadcast(void*** all_tensors, int** lengths, dlDataType_t** dtypes,
 int dl_comm_get_rank(void);
 int dl_comm_localrank(void);
 int dl_comm_get_nranks(void);
+
+/* Beyond the product, for faces in other languages. */
+
+/** The words of this thread's last failure, as on stderr. Never NULL. */
+const char* dl_comm_last_error(void);
+/** This rank cannot make the call of `dl_comm_gradients` or of `dl_comm_broadcast` that the others make: they get an error that
+ * names it, and go on. Blocks until they have come. */
+int dl_comm_refuse_gradients(int teamID);
+int dl_comm_refuse_broadcast(void);
 
 #ifdef __cplusplus
 }

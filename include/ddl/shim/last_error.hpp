@@ -18,7 +18,8 @@ inline constexpr listener this_thread{
 /// A failure of this rank's own making: `operation, rank: what is, what was expected, what to do`.
 template <class... Words>
 ddl_status refused(ddl_status status, const char* operation, int rank, const char* format, Words... words) noexcept {
-    return this_thread(status, error(static_cast<errc>(status), operation, rank, -1, format, words...).what());
+    if constexpr (sizeof...(words) == 0) return refused(status, operation, rank, "%s", format);
+    else return this_thread(status, error(static_cast<errc>(status), operation, rank, -1, format, words...).what());
 }
 
 }  // namespace ddl::shim

@@ -9,9 +9,19 @@ set(ddl_shim_numbers float double ddl::half ddl::bfloat16 std::int32_t std::int6
 set(ddl_shim_more_numbers std::int8_t std::uint8_t std::int16_t std::uint16_t std::uint32_t std::uint64_t)
 set(ddl_shim_modes ddl::shim::enhanced ddl::shim::rings ddl::shim::halvings)
 
+set(DDL_SHIM_ROWS all CACHE STRING "What the libraries hold: all, or few, for a build that only tests them")
+set_property(CACHE DDL_SHIM_ROWS PROPERTY STRINGS all few)
+
 # A library of `transport` with what both have: each product of two lists has a meaning. What is left out is left out for the
 # time it takes to compile.
 function(ddl_add_common_shim target transport)
+  if(DDL_SHIM_ROWS STREQUAL "few")
+    ddl_add_shim(${target} OPS ddl::sum ddl::maximum ddl::average ELEMENTS float std::int64_t std::uint8_t
+      SCHEDULES ddl::tuned COLLECTIVES allreduce
+      TRANSPORTS ${transport} VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR} ${ARGN})
+    ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float SCHEDULES ddl::shim::rings COLLECTIVES allreduce)
+    return()
+  endif()
   ddl_add_shim(${target} OPS ${ddl_shim_sums} ddl::average ELEMENTS ${ddl_shim_numbers} SCHEDULES ddl::tuned
     TRANSPORTS ${transport} VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR} ${ARGN})
   foreach(list IN ITEMS
@@ -20,7 +30,7 @@ function(ddl_add_common_shim target transport)
       "OPS;ddl::bit_and;ddl::bit_or;ddl::bit_xor;ELEMENTS;std::uint8_t;std::uint16_t;std::uint32_t;std::uint64_t"
       "OPS;ddl::logical_and;ddl::logical_or;ddl::logical_xor;ELEMENTS;bool;std::int32_t"
       "OPS;ddl::sum;ddl::product;ddl::average;ELEMENTS;std::complex<float>;std::complex<double>"
-      "OPS;ddl::shim::average_in_double;ELEMENTS;float")
+      "OPS;ddl::shim::average_in_double;ELEMENTS;ddl::half;ddl::bfloat16;float")
     ddl_extend_shim(${target} ${list} SCHEDULES ddl::tuned COLLECTIVES allreduce)
   endforeach()
   ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float ddl::half double SCHEDULES ${ddl_shim_modes} COLLECTIVES allreduce)
@@ -34,8 +44,10 @@ if(TARGET ddl::mpi)
   ddl_add_common_shim(ddl_pack ddl::cluster SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl_mpi.cpp"
     EXPORTS ddl_allreduce_mpi COMPANION_OF ddl_shim)
   target_compile_definitions(ddl_pack PRIVATE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)  # no C++ bindings of MPI
-  ddl_extend_shim(ddl_pack OPS ddl::sum ELEMENTS float ddl::half double COLLECTIVES allreduce
-    SCHEDULES ddl::shim::enhanced_on_nodes ddl::shim::rings_on_nodes ddl::shim::halvings_on_nodes)
+  if(NOT DDL_SHIM_ROWS STREQUAL "few")
+    ddl_extend_shim(ddl_pack OPS ddl::sum ELEMENTS float ddl::half double COLLECTIVES allreduce
+      SCHEDULES ddl::shim::enhanced_on_nodes ddl::shim::rings_on_nodes ddl::shim::halvings_on_nodes)
+  endif()
 else()
   # clients link it whether they use MPI or not
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/ddl_pack.cpp" CONTENT "// without MPI there is nothing to pack\n")

@@ -5,21 +5,45 @@
 #include <ddl/op/ops.hpp>
 #include <ddl/shim/ddl.h>
 
+#include <bit>
 #include <complex>
+#include <concepts>
 #include <string_view>
 
 namespace ddl::shim {
+
+/// A double that becomes a narrow element in one rounding: on the way the `float` next to it whose last bit is odd stands for it,
+/// which is no tie between two narrow ones.
+struct wide_value {
+    double value;
+
+    wide_value() = default;
+    constexpr explicit wide_value(double from) noexcept : value{from} {}
+    template <class Narrow>
+        requires(std::same_as<Narrow, half> || std::same_as<Narrow, bfloat16>)
+    constexpr explicit operator Narrow() const noexcept {
+        const auto near = static_cast<float>(value);
+        const auto bits = std::bit_cast<std::uint32_t>(near);
+        if (near == value || value != value || bits % 2 == 1) return Narrow{near};
+        return Narrow{std::bit_cast<float>((near < value) == (value > 0) ? bits + 1 : bits - 1)};
+    }
+};
 
 /// The mean of floating values, added and divided in double whatever they are stored in.
 struct average_in_double {
     static constexpr bool commutative = true;
     static constexpr const char* name = "average_in_double";
-    template <class>
-    using accumulator = double;
+    template <class Element>
+    using accumulator = std::conditional_t<sizeof(Element) == 2, wide_value, double>;
     constexpr double operator()(double a, double b) const noexcept { return a + b; }
     constexpr double finish(double total, int ranks) const noexcept { return total / ranks; }
+    constexpr wide_value operator()(wide_value a, wide_value b) const noexcept { return wide_value{a.value + b.value}; }
+    constexpr wide_value finish(wide_value total, int ranks) const noexcept { return wide_value{total.value / ranks}; }
 };
 static_assert(combines<average_in_double, float> && finishes<average_in_double, half>);
+static_assert(static_cast<float>(static_cast<half>(wide_value{2049.0 + 1e-9})) == 2050.0F);  // float would see a tie
+static_assert(static_cast<float>(static_cast<half>(wide_value{2049.0 - 1e-9})) == 2048.0F);
+static_assert(static_cast<float>(static_cast<bfloat16>(wide_value{-1e-50})) == 0);
 
 template <class... Types>
 struct type_list {};

@@ -52,12 +52,13 @@ public:
         return unless_asked(heard, "split", [&] { part = std::make_unique<over_transport>(ranks_.split(color, key)); });
     }
     void interrupt() noexcept override {
-        constexpr const char* words = "the program interrupted this rank";
+        text words;
+        words.append("the program interrupted rank %d", rank());
         if constexpr (clustered_transport<Transport>) {
-            node().fail(errc::broken, words);
-            if (ranks_.nodes() > 1) ranks_.wire().fail(errc::broken, words);
+            node().fail(errc::broken, words.c_str());
+            if (ranks_.nodes() > 1) ranks_.wire().fail(errc::broken, words.c_str());
         } else {
-            ranks_.fail(errc::broken, words);
+            ranks_.fail(errc::broken, words.c_str());
         }
     }
     void set_timeout(double seconds) noexcept override { ranks_.set_timeout(timeout{seconds}); }

@@ -7,7 +7,7 @@ import pytest
 
 import conftest
 
-CRAY = "import os, threading\nimport numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport ml_comm as mc\n"
+CRAY = "import os, threading\nimport numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport ml_comm as mc\nimport pyddl\n"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -28,7 +28,8 @@ for team in (0, 1):
     assert result[0] is gradients[0]
     same(gradients[0], np.full((100, 4), np.float32(sum(range(size)) / size)))
     same(gradients[1], np.full(3, 2.0 * sum(range(size)) / size))
-cdl.gradients([np.ones(3, np.float32)], 2)  # a team that nobody created
+with refused(pyddl.Error, "there is no team 2; pass the number of one that dl_create_team made"):
+    cdl.gradients([np.ones(3, np.float32)], 2)
 cdl.barrier()
 cdl.finalize()
 cdl.finalize()
@@ -94,6 +95,7 @@ for act in (lambda: cdl.gradients(data), lambda: cdl.get_rank(), lambda: cdl.cre
 cdl.init()
 with refused(pyddl.Error, "no team; call init"):
     mc.gradients(data, 0)
+mc.init(1, 1, 10)
 locked = np.ones(3, np.float32)
 locked.flags.writeable = False
 for tensors, kind, words in (([np.ones(6, np.float32)[::2]], ValueError, "gradients, rank 0: tensor 0 is strided"),
@@ -101,8 +103,8 @@ for tensors, kind, words in (([np.ones(6, np.float32)[::2]], ValueError, "gradie
                              ([np.ones(3, np.int8)], ValueError, "tensor 0 has elements of type int8"), (7, TypeError, "iterable")):
     with refused(kind, words):
         cdl.gradients(tensors)
-for act, words in ((lambda: cdl.gradients(data, -1), "teamID is -1"), (lambda: cdl.create_team(0, 0, 0), "nthreads_in_team is 0"),
-                   (lambda: cdl.create_team(0, 1, 2), "prec_level is 2"), (lambda: cdl.create_team(-1, 1, 0), "teamID is -1"),
+for act, words in ((lambda: cdl.gradients(data, -1), "teamID is -1"), (lambda: cdl.create_team(1, 0, 0), "nthreads_in_team is 0"),
+                   (lambda: cdl.create_team(1, 1, 2), "prec_level is 2"), (lambda: cdl.create_team(-1, 1, 0), "teamID is -1"),
                    (lambda: cdl.broadcast(data, 1), "root is 1; pass 0 to 0"), (lambda: cdl.broadcast(data, -1), "root is -1"),
                    (lambda: mc.init(0, 1, 1), "nthreads_per_team is 0"), (lambda: mc.init(1, 0, 1), "nteams is 0"),
                    (lambda: mc.init(1, 1, -1), "max_len is -1")):
@@ -110,7 +112,6 @@ for act, words in ((lambda: cdl.gradients(data, -1), "teamID is -1"), (lambda: c
         act()
 with refused(TypeError, "teamID is 'a'"):
     cdl.gradients(data, "a")
-mc.init(1, 1, 10)
 with refused(ValueError, "teamID is 1; pass 0 to 0"):
     mc.gradients(data, 1)
 with refused(ValueError, "ksteps is 11"):

@@ -2,7 +2,6 @@
 """pyddl under mpirun, beside mpi4py, and on several hosts: the same programs, the ranks of MPI."""
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -11,39 +10,18 @@ import pytest
 import conftest
 import network
 
-MPIEXEC = os.environ.get("DDL_TEST_MPIEXEC", "")
-
-
-def _is_open_mpi():
-    said = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    return any(name in said.stdout + said.stderr for name in ("Open MPI", "OpenRTE"))
-
-
-pytestmark = pytest.mark.skipif(not MPIEXEC or shutil.which(MPIEXEC) is None, reason="this build has no MPI")
-OPEN_MPI = bool(MPIEXEC) and shutil.which(MPIEXEC) is not None and _is_open_mpi()
-COUNTS = [1, 2, 3, 4] if OPEN_MPI else [1, 2]  # MPICH's ranks busy-wait
-
-
-@pytest.fixture
-def mpirun(environment, tmp_path):
-    def run(count, text, preamble=conftest.PREAMBLE, timeout=60, variables=(), flags=()):
-        path = tmp_path / "program.py"
-        path.write_text(preamble + text)
-        flags = ["--oversubscribe", "--bind-to", "none", *flags] if OPEN_MPI else list(flags)
-        return subprocess.run([MPIEXEC, *flags, "-n", str(count), sys.executable, path], capture_output=True, text=True,
-                              env={**environment, **dict(variables)}, timeout=timeout, cwd=tmp_path, check=False)
-    return run
+pytestmark = pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
 
 
 def has_mpi4py():
     """Whether there is an mpi4py of the MPI of this build."""
     script = "from mpi4py import MPI; print(MPI.Get_library_version())"
-    done = subprocess.run([MPIEXEC, "-n", "1", sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([conftest.MPIEXEC, "-n", "1", sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}, check=False)
-    return done.returncode == 0 and ("Open MPI" in done.stdout) == OPEN_MPI
+    return done.returncode == 0 and ("Open MPI" in done.stdout) == conftest.IS_OPEN_MPI
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("count", conftest.COUNTS)
 @pytest.mark.parametrize("per_node", ["", "1", "2"])
 def test_collectives(mpirun, count, per_node):
     done = mpirun(count, """
@@ -126,7 +104,7 @@ pyddl.finalize()
 """)
     hosts = network.Hosts(["host1", "host2"], tmp_path_factory.mktemp("network"))
     try:
-        each = 2 if OPEN_MPI else 1
+        each = 2 if conftest.IS_OPEN_MPI else 1
         done = hosts.run("host1", [sys.executable, "-m", "ddlrun", "--remote_shell", hosts.shell, "-H", "host1,host2",
                                    "--accelerators", each, sys.executable, program], environment, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr

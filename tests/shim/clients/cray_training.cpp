@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training program of the Cray PE DL Plugin: ranks first, then teams, weights of rank 0, averages of gradients.
+// rows: few
 // ranks: 1 2 3 4 5
 // mpi-ranks: 1 2 4
 #include <cmath>

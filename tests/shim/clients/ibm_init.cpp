@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of IBM DDL that leaves everything to it: init, rank, memory, allreduce in its short form, finalize.
+// rows: few
 // ranks: 1 2 3 4 5
 // mpi-ranks: 1 2 4
 // options: -mode r:%n

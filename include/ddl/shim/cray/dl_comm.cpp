@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/cray/error_line.hpp>
 #include <ddl/shim/cray/team.hpp>
 #include <ddl/shim/dl_comm.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -12,49 +12,59 @@
 
 using ddl::shim::piece;
 using ddl::shim::team;
+using namespace ddl::shim::cray;
 
 namespace {
 
+/// What this process has of the plugin. Its world and its teams are looked at under `changes`, which nobody holds while he waits
+/// for peers; who makes or ends them holds `making`, too.
 struct plugin {
-    std::recursive_mutex changes;
+    std::mutex making;
+    std::mutex changes;
     ddl_communicator* world = nullptr;
     bool started = false;
     bool finalized = false;
-    std::map<int, std::unique_ptr<team>> teams;
+    bool has_teams_of_its_own = false;  // some team was asked for by dl_create_team
+    std::map<int, std::shared_ptr<team>> teams;
 
     static plugin& here() {
         static plugin& kept = *new plugin;  // stays: other threads may still call while the process ends
         return kept;
     }
+
+    /// The ranks; nullptr if nobody has met them, or, if `running`, while the plugin is not started.
+    ddl_communicator* ranks(bool running) {
+        const std::lock_guard lock{changes};
+        return running && !started ? nullptr : world;
+    }
+    std::shared_ptr<team> find(int id) {
+        const std::lock_guard lock{changes};
+        const auto found = teams.find(id);
+        return found == teams.end() ? nullptr : found->second;
+    }
 };
 
-int failed(const char* function, const char* words) noexcept {
-    std::fprintf(stderr, "dl_comm: %s: %s\n", function, words);
-    return -1;
-}
-int outcome(const char* function, ddl_status status) noexcept {
-    return status == DDL_OK ? 0 : failed(function, ddl_last_error());
-}
-
-/// Runs `body`; between C and here nothing is thrown.
-template <class Body>
-int guarded(const char* function, Body body) noexcept {
-    try {
-        return body();
-    } catch (const std::exception& failure) { return failed(function, failure.what()); }
+/// Whether all ranks call with this form; if not, a line says which rank does not, and `advice`.
+bool all_call_alike(const char* function, ddl_communicator* ranks, const ddl::shim::form& ours, const char* advice) {
+    int other = -1;
+    if (outcome(function, ddl::shim::compare(ranks, ours, other)) != 0) return false;
+    if (other < 0) return true;
+    failed(function, "rank " + std::to_string(ddl_get_rank(ranks)) + ": rank " + std::to_string(other) + " " + advice);
+    return false;
 }
 
-/// What an environment variable says, `otherwise` if it is unset; negative, with a line, if it is no number from `least` to `most`.
-int number(const char* variable, int least, int most, int otherwise) noexcept {
+/// What an environment variable says, `otherwise` if it is unset; -1, with a line, if it is no number from `least` to `most`.
+int number(const char* function, const char* variable, int least, int most, int otherwise) {
     const char* const words = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
     if (words == nullptr || *words == '\0') return otherwise;
     char* end = nullptr;
     const long value = std::strtol(words, &end, 10);
     if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
-    std::fprintf(stderr, "dl_comm: %s is \"%.40s\"; it takes a number from %d to %d\n", variable, words, least, most);
-    return -1;
+    return failed(function, std::string{variable} + " is \"" + std::string{words}.substr(0, 40) +
+                                "\"; it takes a number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
+constexpr const char* other_lists = "brings other lists; pass equal lengths and types on every rank";
 constexpr int most_threads = 1024;
 constexpr int most_elements = 6;
 constexpr ddl_element elements[most_elements] = {DDL_FLOAT, DDL_DOUBLE, DDL_HALF, DDL_BFLOAT16, DDL_INT32, DDL_INT64};
@@ -62,7 +72,7 @@ constexpr ddl_element elements[most_elements] = {DDL_FLOAT, DDL_DOUBLE, DDL_HALF
 /// The lists of a call as pieces, tower by tower. False, with a line, if they make no sense.
 bool read_lists(const char* function, void*** tensors, int** lengths, dlDataType_t** types, const int* counts,
                 int towers, std::vector<piece>& pieces) {
-    const auto complain = [&](const std::string& words) { return failed(function, words.c_str()) == 0; };
+    const auto complain = [&](const std::string& words) { return failed(function, words) == 0; };
     if (towers < 0) return complain("ntowers is " + std::to_string(towers) + "; pass 0 or more");
     if (towers > 0 && (tensors == nullptr || lengths == nullptr || types == nullptr || counts == nullptr))
         return complain("a list of towers is NULL");
@@ -86,29 +96,76 @@ bool read_lists(const char* function, void*** tensors, int** lengths, dlDataType
     return true;
 }
 
-/// Makes a team; all ranks do. The lock is held.
+/// Makes a team; all ranks do. `making` is held.
 int make_team(plugin& here, const char* function, int id, int threads, int precision) {
-    if (!here.started) return failed(function, "the plugin is not started; call dl_comm_init first");
-    if (id < 0) return failed(function, "teams count from 0");
-    if (here.teams.count(id) != 0) return failed(function, "there is a team of that number; make each once");
-    if (threads < 1 || threads > most_threads) return failed(function, "a team has 1 to 1024 threads");
-    if (precision != 0 && precision != 1) return failed(function, "prec_level is 0 for float or 1 for double");
-    auto made = std::make_unique<team>(precision == 1);
+    ddl_communicator* const world = here.ranks(true);
+    if (world == nullptr) return failed(function, "the plugin is not started; call dl_comm_init first");
+    const auto refused = [&](const char* words) {
+        ddl::shim::refuse(world);
+        return failed(function, words);
+    };
+    if (id < 0) return refused("teams count from 0");
+    if (here.find(id) != nullptr) return refused("there is a team of that number; make each once");
+    if (threads < 1 || threads > most_threads) return refused("a team has 1 to 1024 threads");
+    if (precision != 0 && precision != 1) return refused("prec_level is 0 for float or 1 for double");
+    if (!all_call_alike(function, world, {id, threads, precision},
+                        "makes another team; pass equal numbers on every rank"))
+        return -1;
+    auto made = std::make_shared<team>(precision == 1);
     for (int thread = 0; thread < threads; ++thread)
-        if (const ddl_status status = made->add_thread(here.world)) return outcome(function, status);
+        if (const ddl_status status = made->add_thread(world)) return outcome(function, status);
+    const std::lock_guard lock{here.changes};
     here.teams[id] = std::move(made);
     return 0;
 }
 
-/// The team of that number; if nobody made it, one as the environment says. nullptr, with a line, if that fails.
-team* find_team(plugin& here, const char* function, int id) {
+/// This rank calls for a team that is none, so nobody knows in which one the others wait. If there is a single one, its call is
+/// refused, and it goes on; else all of them end here.
+void refuse_for_no_team(plugin& here) {
+    std::map<int, std::shared_ptr<team>> teams;
+    ddl_communicator* world = nullptr;
+    {
+        const std::lock_guard lock{here.changes};
+        teams = here.teams;
+        world = here.world;
+    }
+    if (ddl_get_size(world) < 2) return;
+    if (teams.empty()) return ddl::shim::refuse(world);
+    if (teams.size() == 1) return teams.begin()->second->refuse();
+    for (const auto& [id, each] : teams) each->end();
+}
+
+/// The team of that number; if dl_create_team made none, one as the environment says. nullptr, with a line, if that fails.
+std::shared_ptr<team> find_team(plugin& here, const char* function, int id) {
+    if (std::shared_ptr<team> found = here.find(id)) return found;
+    std::unique_lock lock{here.making};
+    if (std::shared_ptr<team> found = here.find(id)) return found;
+    ddl_communicator* const world = here.ranks(true);
+    if (id < 0 || (world != nullptr && here.has_teams_of_its_own)) {
+        lock.unlock();
+        refuse_for_no_team(here);
+        failed(function,
+               "there is no team " + std::to_string(id) + "; pass the number of one that dl_create_team made");
+        return nullptr;
+    }
+    const int threads = number(function, "DL_COMM_DEFAULT_NTHREADS", 1, most_threads, 2);
+    const int precision = number(function, "DL_COMM_DEFAULT_PREC_LEVEL", 0, 1, 0);
+    if (threads < 0 || precision < 0) {
+        ddl::shim::refuse(world);
+        return nullptr;
+    }
+    return make_team(here, function, id, threads, precision) == 0 ? here.find(id) : nullptr;
+}
+
+/// Meets the other processes if nobody did. `making` is held.
+int meet(plugin& here, const char* function) {
+    if (here.finalized) return failed(function, "the plugin was finalized; start it once, and end it last");
+    if (here.ranks(false) != nullptr) return 0;
+    ddl_communicator* opened = nullptr;
+    if (const int status = outcome(function, ddl_open_environment(&opened))) return status;
     const std::lock_guard lock{here.changes};
-    const auto found = here.teams.find(id);
-    if (found != here.teams.end()) return found->second.get();
-    const int threads = number("DL_COMM_DEFAULT_NTHREADS", 1, most_threads, 2);
-    const int precision = number("DL_COMM_DEFAULT_PREC_LEVEL", 0, 1, 0);
-    if (threads < 0 || precision < 0 || make_team(here, function, id, threads, precision) != 0) return nullptr;
-    return here.teams[id].get();
+    here.world = opened;
+    return 0;
 }
 
 }  // namespace
@@ -117,37 +174,47 @@ extern "C" {
 
 DDL_API int dl_comm_init_mpi(void) {
     plugin& here = plugin::here();
-    const std::lock_guard lock{here.changes};
-    if (here.finalized) return failed("dl_comm_init_mpi", "the plugin was finalized; start it once, and end it last");
-    return here.world != nullptr ? 0 : outcome("dl_comm_init_mpi", ddl_open_environment(&here.world));
+    const std::lock_guard lock{here.making};
+    return meet(here, "dl_comm_init_mpi");
 }
 
 DDL_API int dl_comm_init(void) {
     plugin& here = plugin::here();
-    const std::lock_guard lock{here.changes};
+    const std::lock_guard lock{here.making};
     if (here.started) return failed("dl_comm_init", "the plugin is started already; call it once");
-    if (const int status = dl_comm_init_mpi()) return status;
+    if (const int status = meet(here, "dl_comm_init")) return status;
     // libddl goes by them once a tensor lies in a device: read here, so that a mistake in them is told everywhere
-    if (number("DL_COMM_PIPELINE_CHUNK_KB", 1, 1 << 30, 256) < 0 || number("DL_COMM_NUM_CUDA_STREAMS", 1, 1024, 1) < 0)
+    if (number("dl_comm_init", "DL_COMM_PIPELINE_CHUNK_KB", 1, 1 << 30, 256) < 0 ||
+        number("dl_comm_init", "DL_COMM_NUM_CUDA_STREAMS", 1, 1024, 1) < 0)
         return -1;
+    const std::lock_guard change{here.changes};
     here.started = true;
     return 0;
 }
 
 DDL_API int dl_comm_finalize(void) {
     plugin& here = plugin::here();
-    const std::lock_guard lock{here.changes};
-    here.teams.clear();
-    here.started = false;
-    here.finalized = true;
-    return outcome("dl_comm_finalize", ddl_close(std::exchange(here.world, nullptr)));
+    const std::lock_guard lock{here.making};
+    std::map<int, std::shared_ptr<team>> teams;
+    ddl_communicator* world = nullptr;
+    {
+        const std::lock_guard change{here.changes};
+        teams.swap(here.teams);
+        world = std::exchange(here.world, nullptr);
+        here.started = false;
+        here.finalized = true;
+    }
+    teams.clear();
+    return outcome("dl_comm_finalize", ddl_close(world));
 }
 
 DDL_API int dl_create_team(int id, int threads, int precision) {
     return guarded("dl_create_team", [&] {
         plugin& here = plugin::here();
-        const std::lock_guard lock{here.changes};
-        return make_team(here, "dl_create_team", id, threads, precision);
+        const std::lock_guard lock{here.making};
+        const int status = make_team(here, "dl_create_team", id, threads, precision);
+        if (status == 0) here.has_teams_of_its_own = true;
+        return status;
     });
 }
 DDL_API int dl_comm_create_team(int id, int threads, int precision) { return dl_create_team(id, threads, precision); }
@@ -155,38 +222,52 @@ DDL_API int dl_comm_create_team(int id, int threads, int precision) { return dl_
 DDL_API int dl_comm_gradients(void*** tensors, int** lengths, dlDataType_t** types, int* counts, int towers, int id) {
     return guarded("dl_comm_gradients", [&] {
         constexpr const char* function = "dl_comm_gradients";
-        team* const threads = find_team(plugin::here(), function, id);
+        const std::shared_ptr<team> threads = find_team(plugin::here(), function, id);
         if (threads == nullptr) return -1;
         std::vector<piece> pieces;
         const bool sensible = read_lists(function, tensors, lengths, types, counts, towers, pieces);
-        bool agreed = false;
-        if (const ddl_status status = threads->agree(pieces, sensible, agreed)) return outcome(function, status);
-        if (!sensible) return -1;
-        if (!agreed)
-            return failed(function, "another rank brings other lists; pass equal lengths and types on every rank");
+        if (!sensible || threads->ended()) {
+            threads->refuse();
+            return sensible ? failed(function, "this rank has named a team that is none, which ended all; start again")
+                            : -1;
+        }
+        if (!all_call_alike(function, threads->control(), ddl::shim::form{pieces}, other_lists)) return -1;
         return outcome(function, threads->average(pieces));
     });
 }
 
 DDL_API int dl_comm_broadcast(void*** tensors, int** lengths, dlDataType_t** types, int* counts, int towers, int root) {
     return guarded("dl_comm_broadcast", [&] {
-        plugin& here = plugin::here();
-        const std::lock_guard lock{here.changes};
-        if (!here.started) return failed("dl_comm_broadcast", "the plugin is not started; call dl_comm_init first");
+        constexpr const char* function = "dl_comm_broadcast";
+        ddl_communicator* const world = plugin::here().ranks(true);
+        if (world == nullptr) return failed(function, "the plugin is not started; call dl_comm_init first");
         std::vector<piece> pieces;
-        if (!read_lists("dl_comm_broadcast", tensors, lengths, types, counts, towers, pieces)) {
-            ddl_run_broadcast(here.world, nullptr, 1, DDL_FLOAT, 0);  // lets the peers know, who wait for this rank
+        if (!read_lists(function, tensors, lengths, types, counts, towers, pieces)) {
+            ddl::shim::refuse(world);
             return -1;
         }
-        for (const piece& one : pieces)
-            if (const ddl_status status = ddl_run_broadcast(here.world, one.data, one.count, one.element, root))
-                return outcome("dl_comm_broadcast", status);
-        return 0;
+        if (!all_call_alike(function, world, ddl::shim::form{pieces}, other_lists)) return -1;
+        return outcome(function, ddl::shim::broadcast(world, pieces, root));
     });
 }
 
-DDL_API int dl_comm_get_rank(void) { return ddl_get_rank(plugin::here().world); }
-DDL_API int dl_comm_localrank(void) { return ddl_get_local_rank(plugin::here().world); }
-DDL_API int dl_comm_get_nranks(void) { return ddl_get_size(plugin::here().world); }
+DDL_API int dl_comm_get_rank(void) { return ddl_get_rank(plugin::here().ranks(false)); }
+DDL_API int dl_comm_localrank(void) { return ddl_get_local_rank(plugin::here().ranks(false)); }
+DDL_API int dl_comm_get_nranks(void) { return ddl_get_size(plugin::here().ranks(false)); }
+
+DDL_API const char* dl_comm_last_error(void) { return last_words().c_str(); }
+
+DDL_API int dl_comm_refuse_gradients(int id) {
+    return guarded("dl_comm_refuse_gradients", [&] {
+        plugin& here = plugin::here();
+        if (id < 0) refuse_for_no_team(here);
+        else if (const std::shared_ptr<team> threads = find_team(here, "dl_comm_gradients", id)) threads->refuse();
+        return 0;
+    });
+}
+DDL_API int dl_comm_refuse_broadcast(void) {
+    ddl::shim::refuse(plugin::here().ranks(true));
+    return 0;
+}
 
 }  // extern "C"

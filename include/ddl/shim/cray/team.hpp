@@ -2,10 +2,16 @@
 #pragma once
 
 #include <ddl/shim/ddl.h>
+#include <ddl/shim/ddl.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace ddl::shim {
@@ -16,6 +22,92 @@ struct piece {
     std::size_t count;
     ddl_element element;
 };
+
+inline std::size_t bytes_of(const piece& one) noexcept { return one.count * ddl_size_element(one.element); }
+
+/// What ranks compare of a call: a hash of numbers.
+class form {
+public:
+    void add(std::uint64_t number) noexcept { hash_ = (hash_ ^ number) * 1'099'511'628'211U; }
+    explicit form(const std::vector<piece>& pieces) noexcept {
+        for (const piece& one : pieces) add(one.count * 64 + static_cast<std::uint64_t>(one.element));
+    }
+    form(std::initializer_list<int> numbers) noexcept {
+        for (const int one : numbers) add(static_cast<std::uint64_t>(one));
+    }
+    std::int64_t number() const noexcept { return static_cast<std::int64_t>(hash_ >> 1); }
+
+private:
+    std::uint64_t hash_ = 14'695'981'039'346'656'037U;
+};
+
+/// Sets `other` to the lowest rank that calls with another form, -1 if all call alike. All ranks of `ranks` call it.
+inline ddl_status compare(ddl_communicator* ranks, const form& ours, int& other) {
+    const std::int64_t mine = ours.number();
+    std::int64_t seen[] = {mine, -mine};
+    other = -1;
+    const ddl_status status = ddl_run_allreduce(ranks, seen, seen, 2, DDL_INT64, DDL_MAXIMUM);
+    if (status != DDL_OK || seen[0] == -seen[1]) return status;
+    std::vector<std::int64_t> all(static_cast<std::size_t>(ddl_get_size(ranks)));
+    if (const ddl_status failed = ddl_run_all_gather(ranks, &mine, all.data(), all.size(), DDL_INT64)) return failed;
+    const auto found = std::find_if(all.begin(), all.end(), [&](std::int64_t each) { return each != mine; });
+    other = static_cast<int>(found - all.begin());
+    return DDL_OK;
+}
+
+/// This rank cannot make the call that the others make. They get an error that names it; waits until they have come.
+inline void refuse(ddl_communicator* ranks) noexcept {
+    ddl_run_allreduce(ranks, nullptr, nullptr, 1, DDL_INT64, DDL_MAXIMUM);  // a mistake, of which peers hear
+}
+
+/// Replaces the pieces by those of `root`, packed into one vector of so many bytes.
+inline ddl_status broadcast_packed(ddl_communicator* ranks, const std::vector<piece>& pieces, std::size_t bytes,
+                                   int root) {
+    const bool is_root = ddl_get_rank(ranks) == root;
+    const std::unique_ptr<std::byte[]> buffer{new (std::nothrow) std::byte[bytes]};
+    int copied = buffer == nullptr ? DDL_OUT_OF_MEMORY : DDL_OK;
+    const auto each_copied = [&](auto copy) {
+        std::byte* at = buffer.get();
+        for (const piece& one : pieces) {
+            if (copied == DDL_OK && one.count != 0) copied = copy(at, one.data, bytes_of(one));
+            at += bytes_of(one);
+        }
+    };
+    if (is_root) each_copied(ddl_memcpy_device_to_host);  // from whatever memory it is
+    if (copied != DDL_OK) {
+        refuse(ranks);
+        return copied;
+    }
+    if (const ddl_status status = ddl_run_broadcast(ranks, buffer.get(), bytes, DDL_UINT8, root)) return status;
+    if (!is_root)
+        each_copied(
+            [](std::byte* from, void* to, std::size_t size) { return ddl_memcpy_host_to_device(to, from, size); });
+    return copied;
+}
+
+/// Replaces the pieces by those of `root`: long ones where they lie, the others packed together, as `allreduce_n` does. All ranks
+/// bring pieces of one form.
+inline ddl_status broadcast(ddl_communicator* ranks, const std::vector<piece>& pieces, int root) {
+    constexpr std::size_t alone = std::size_t{1}
+                                  << 20;  // bytes: to pack it would cost more than the call that it saves
+    constexpr std::size_t together = std::size_t{4} << 20;
+    std::vector<piece> packed;
+    std::size_t bytes = 0;
+    ddl_status status = DDL_OK;
+    for (const piece& one : pieces) {
+        if (bytes_of(one) >= alone) {
+            status = ddl_run_broadcast(ranks, one.data, one.count, one.element, root);
+        } else {
+            packed.push_back(one);
+            bytes += bytes_of(one);
+            if (bytes < together) continue;
+            status = broadcast_packed(ranks, packed, std::exchange(bytes, 0), root);
+            packed.clear();
+        }
+        if (status != DDL_OK) return status;
+    }
+    return packed.empty() && !pieces.empty() ? DDL_OK : broadcast_packed(ranks, packed, bytes, root);
+}
 
 /// A team of threads of the DL Plugin: each is the thread of a communicator of its own, so teams do not meet.
 ///
@@ -30,6 +122,7 @@ public:
     team(const team&) = delete;
     team& operator=(const team&) = delete;
     ~team() {
+        if (ended()) ddl_interrupt(control());  // peers may never come to hear of a refusal
         for (ddl_communicator* const each : threads_) ddl_close(each);
     }
 
@@ -41,18 +134,23 @@ public:
         return status;
     }
 
-    /// Whether all ranks call with lists of one form, and none of them with one that makes no sense. Asked first, for threads of
-    /// one call that wait for other peers than others would wait in vain.
-    ddl_status agree(const std::vector<piece>& pieces, bool sensible, bool& agreed) {
-        std::uint64_t hash = 14'695'981'039'346'656'037U;
-        for (const piece& one : pieces)
-            hash = (hash ^ (one.count * 64 + static_cast<std::uint64_t>(one.element))) * 1'099'511'628'211U;
-        const auto form = static_cast<std::int64_t>(hash >> 1);
-        std::int64_t seen[] = {form, -form, sensible ? 0 : 1};
-        const ddl_status status = ddl_run_allreduce(threads_[0], seen, seen, 3, DDL_INT64, DDL_MAXIMUM);
-        agreed = status == DDL_OK && seen[0] == -seen[1] && seen[2] == 0;
-        return status;
+    /// Where ranks compare their lists before each call, for threads of one call that wait for other peers than others would wait
+    /// in vain.
+    ddl_communicator* control() const noexcept { return threads_[0]; }
+
+    /// This rank cannot make the call of this team that the others make: see the function of that name.
+    void refuse() noexcept {
+        if (!ended()) return shim::refuse(control());
+        ddl_request* none = nullptr;
+        ddl_start_allreduce(control(), nullptr, nullptr, 1, DDL_INT64, DDL_MAXIMUM, &none);
     }
+
+    /// Calls of this rank may be out of step with those of the others. So this and all further ones are refused, without a wait.
+    void end() noexcept {
+        ended_ = true;
+        refuse();
+    }
+    bool ended() const noexcept { return ended_; }
 
     /// Averages the pieces in place; returns when they are done.
     ddl_status average(const std::vector<piece>& pieces) {
@@ -70,8 +168,6 @@ public:
     }
 
 private:
-    static std::size_t bytes_of(const piece& one) noexcept { return one.count * ddl_size_element(one.element); }
-
     std::vector<std::vector<piece>> cut(const std::vector<piece>& pieces) const {
         std::size_t total = 0;
         for (const piece& one : pieces) total += bytes_of(one);
@@ -111,7 +207,8 @@ private:
                     data.push_back(one.data);
                     counts.push_back(one.count);
                 }
-            const ddl_op op = element == DDL_FLOAT && in_double_ ? DDL_AVERAGE_IN_DOUBLE : DDL_AVERAGE;
+            const bool widens = element == DDL_HALF || element == DDL_BFLOAT16 || element == DDL_FLOAT;
+            const ddl_op op = widens && in_double_ ? DDL_AVERAGE_IN_DOUBLE : DDL_AVERAGE;
             ddl_request* request = nullptr;
             const ddl_status status =
                 ddl_start_allreduce_n(thread, data.data(), counts.data(), data.size(), element, op, &request);
@@ -122,6 +219,7 @@ private:
     }
 
     bool in_double_;
+    std::atomic<bool> ended_{false};
     std::vector<ddl_communicator*> threads_;
 };
 

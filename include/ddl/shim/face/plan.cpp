@@ -90,7 +90,7 @@ ddl_status ddl_start_plan(ddl_plan* plan, ddl_request** started) {
     if (const ddl_status status = emptied(started, "start_plan")) return status;
     return with_plan(plan, "start_plan", [&](ddl_communicator& ranks, const row& how, task asked) noexcept {
         if (const ddl_status status = examine_again(ranks, asked)) {
-            ranks.ranks->push([&backend = *ranks.ranks] { backend.refuse(); }, this_thread);
+            refuse_later(ranks);
             return status;
         }
         return start(ranks, how, asked, started);

@@ -57,14 +57,14 @@ ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl
 
 namespace {
 
-/// A task that makes no sense is not started; the peers, who wait in the call, hear of that from the communicator's thread.
+/// A task that makes no sense is not started, and the peers hear of that.
 ddl_status start(ddl_communicator* ranks, task asked, ddl_request** started) noexcept {
     if (const ddl_status status = emptied(started, to_string(asked.what))) return status;
     return with_communicator(ranks, to_string(asked.what), [&]() noexcept {
         ddl_status status = DDL_OK;
         if (const row* const how = examine(*ranks, asked, status))
             return ddl::shim::start(*ranks, *how, asked, started);
-        ranks->ranks->push([&backend = *ranks->ranks] { backend.refuse(); }, this_thread);
+        refuse_later(*ranks);
         return status;
     });
 }

@@ -23,8 +23,11 @@ may communicate at once, from different threads. Start the ranks with srun, mpir
 Environment
     DL_COMM_DEFAULT_NTHREADS     threads of a team that was not created (2)
     DL_COMM_DEFAULT_PREC_LEVEL   its precision: 0 single, 1 double (0)
+    DL_COMM_PIPELINE_CHUNK_KB    KB of a copy between host and GPU (256)
+    DL_COMM_NUM_CUDA_STREAMS     CUDA streams of a thread for such copies (1)
 
-Failures are exceptions: ValueError and TypeError for arguments, `pyddl.Error` for the rest.
+Failures are exceptions: ValueError and TypeError for arguments, `pyddl.Error` for the rest. What one rank throws, the others
+hear of: their call throws an error that names it.
 """
 
 import typing
@@ -65,13 +68,16 @@ def finalize() -> None:
 def create_team(teamID: int, nthreads_in_team: int, prec_level: int = 0) -> None:
     """Creates a team of threads that communicate.
 
-    teamID: its number, from 0. nthreads_in_team: how many threads. prec_level: sums of float32 in single precision (0) or in
-    double (1). A team that is used without being created has the threads and the precision of the environment.
+    teamID: its number, from 0. nthreads_in_team: how many threads. prec_level: sums of float32, float16 and bfloat16 in single
+    precision (0) or in double (1). A program that creates no team gets those that it uses, with the threads and the precision
+    of the environment.
     """
     plugin.require("create_team")
-    plugin.call("create_team", plugin.number("create_team", "teamID", teamID, 0, _MOST_TEAMS - 1),
-                plugin.number("create_team", "nthreads_in_team", nthreads_in_team, 1, 1024),
-                plugin.number("create_team", "prec_level", prec_level, 0, 1))
+    with plugin.told("broadcast"):  # the others wait where they wait in a broadcast, too
+        numbers = (plugin.number("create_team", "teamID", teamID, 0, _MOST_TEAMS - 1),
+                   plugin.number("create_team", "nthreads_in_team", nthreads_in_team, 1, 1024),
+                   plugin.number("create_team", "prec_level", prec_level, 0, 1))
+    plugin.call("create_team", *numbers)
 
 
 def gradients(tensors: typing.Iterable[typing.Any], teamID: int = 0) -> typing.List[typing.Any]:
@@ -81,17 +87,17 @@ def gradients(tensors: typing.Iterable[typing.Any], teamID: int = 0) -> typing.L
     teamID: the team that carries it out.
     """
     plugin.require("gradients")
-    tensors = list(tensors)
-    plugin.exchange("gradients", tensors, plugin.number("gradients", "teamID", teamID, 0, _MOST_TEAMS - 1))
-    return tensors
+    with plugin.told("gradients", -1):
+        team = plugin.number("gradients", "teamID", teamID, 0, _MOST_TEAMS - 1)
+    return plugin.exchange("gradients", tensors, team)
 
 
 def broadcast(tensors: typing.Iterable[typing.Any], root: int = 0) -> typing.List[typing.Any]:
     """Replaces each tensor by that of rank `root`, and returns the list of them."""
     plugin.require("broadcast")
-    tensors = list(tensors)
-    plugin.exchange("broadcast", tensors, plugin.number("broadcast", "root", root, 0, get_nranks() - 1))
-    return tensors
+    with plugin.told("broadcast"):
+        root = plugin.number("broadcast", "root", root, 0, get_nranks() - 1)
+    return plugin.exchange("broadcast", tensors, root=root)
 
 
 def get_rank() -> int:
@@ -116,4 +122,4 @@ def barrier() -> None:
     """Returns when all ranks have called it."""
     plugin.require("barrier")
     import numpy
-    plugin.exchange("broadcast", [numpy.zeros(1, numpy.float32)], 0)
+    plugin.exchange("broadcast", [numpy.zeros(1, numpy.float32)])

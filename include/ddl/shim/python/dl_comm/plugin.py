@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """libdl_comm.so, the Cray interface in C, called with lists of arrays: one tower, several tensors."""
 
+import contextlib
 import ctypes
-from ctypes import POINTER, c_int, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_void_p
 
 from pyddl import arrays, elements
 from pyddl.errors import Error
-from pyddl.library import functions, load
+from pyddl.library import load
 
 _library = load("libdl_comm.so")
 _TENSORS = [POINTER(POINTER(c_void_p)), POINTER(POINTER(c_int)), POINTER(POINTER(c_int)), POINTER(c_int), c_int, c_int]
 for _name, _arguments in (("init_mpi", []), ("init", []), ("finalize", []), ("create_team", [c_int] * 3),
                           ("gradients", _TENSORS), ("broadcast", _TENSORS), ("get_rank", []), ("localrank", []),
-                          ("get_nranks", [])):
+                          ("get_nranks", []), ("last_error", []), ("refuse_gradients", [c_int]), ("refuse_broadcast", [])):
     getattr(_library, "dl_comm_" + _name).argtypes = _arguments
+_library.dl_comm_last_error.restype = c_char_p
 
 # By name of NumPy: the number of dlDataType_t.
 TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
@@ -32,8 +34,19 @@ def call(name, *arguments):
     """Calls the library; a failure, of which it has written a line to stderr, becomes an exception."""
     result = getattr(_library, "dl_comm_" + name)(*arguments)
     if result < 0:
-        raise Error(f"{name}: libdl_comm.so has failed: {functions.last_error().decode('utf-8', 'replace')}")
+        raise Error(f"{name}: {_library.dl_comm_last_error().decode('utf-8', 'replace')}")
     return result
+
+
+@contextlib.contextmanager
+def told(name, *team):
+    """What this rank's arguments throw in the block is told to the others, who wait in `gradients` of that team (-1: of none),
+    or in `broadcast`."""
+    try:
+        yield
+    except Exception:
+        getattr(_library, "dl_comm_refuse_" + name)(*team)
+        raise
 
 
 def require(name, met_is_enough=False):
@@ -54,19 +67,11 @@ def number(name, argument, value, least, most):
     return result
 
 
-def exchange(name, tensors, which):
-    """`gradients` or `broadcast` of all tensors in one exchange, in place; `which` is the team, or the root."""
-    spans = []
-    for place, tensor in enumerate(tensors):
-        try:
-            span = arrays.span_of(tensor)
-            if elements.NAMES[span.element] not in TYPES:
-                raise ValueError(f"has elements of type {elements.NAMES[span.element]}; it takes {', '.join(TYPES)}")
-            if span.count > MOST:
-                raise ValueError(f"holds {span.count} elements; pass at most {MOST}")
-        except (TypeError, ValueError) as why:
-            raise type(why)(f"{name}, rank {call('get_rank')}: tensor {place} {why}") from None
-        spans.append(span)
+def exchange(name, tensors, *team, root=0):
+    """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place. Returns the list of them."""
+    with told(name, *team):
+        tensors = list(tensors)
+        spans = [_span(name, place, tensor) for place, tensor in enumerate(tensors)]
     count = len(spans)
     room = max(count, 1)
     pointers = (c_void_p * room)(*[span.address for span in spans])
@@ -74,4 +79,17 @@ def exchange(name, tensors, which):
     types = (c_int * room)(*[TYPES[elements.NAMES[span.element]] for span in spans])
     call(name, (POINTER(c_void_p) * 1)(ctypes.cast(pointers, POINTER(c_void_p))),
          (POINTER(c_int) * 1)(ctypes.cast(lengths, POINTER(c_int))), (POINTER(c_int) * 1)(ctypes.cast(types, POINTER(c_int))),
-         (c_int * 1)(count), 1, which)
+         (c_int * 1)(count), 1, *(team or [root]))
+    return tensors
+
+
+def _span(name, place, tensor):
+    try:
+        span = arrays.span_of(tensor)
+        if elements.NAMES[span.element] not in TYPES:
+            raise ValueError(f"has elements of type {elements.NAMES[span.element]}; it takes {', '.join(TYPES)}")
+        if span.count > MOST:
+            raise ValueError(f"holds {span.count} elements; pass at most {MOST}")
+    except (TypeError, ValueError) as why:
+        raise type(why)(f"{name}, rank {call('get_rank')}: tensor {place} {why}") from None
+    return span

@@ -78,9 +78,11 @@ def broadcast(arrays: typing.Sequence[typing.Any], root: int) -> typing.List[typ
 
 def gradients(arrays: typing.Sequence[typing.Any], teamID: int) -> typing.List[numpy.ndarray]:
     """The averages of the arrays over all ranks, as new arrays in the same order."""
-    team = _team("gradients", teamID)
+    dl_comm.plugin.require("gradients")
+    with dl_comm.plugin.told("gradients", -1):
+        team = _team("gradients", teamID)
     begin = time.perf_counter()
-    averages = dl_comm.gradients([numpy.array(each) for each in arrays], teamID)
+    averages = dl_comm.gradients(_copies(arrays), teamID)
     team.steps += 1
     team.seconds += time.perf_counter() - begin
     team.elements = sum(each.size for each in averages)
@@ -100,7 +102,8 @@ def average(array: numpy.ndarray) -> numpy.ndarray:
 def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -> int:
     """0 if all ranks hold the same bits, else the number of arrays that differ from rank 0's on any rank. All ranks call it."""
     dl_comm.plugin.require("check_buffers_match")
-    own = [numpy.asarray(each) for each in arrays]
+    with dl_comm.plugin.told("broadcast"):
+        own = [numpy.asarray(each) for each in arrays]
     roots = dl_comm.broadcast([numpy.array(each) for each in own], 0)
     differs = numpy.array([mine.tobytes() != first.tobytes() for mine, first in zip(own, roots)], numpy.float64)
     dl_comm.gradients([differs], 0)
@@ -108,6 +111,11 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
     if verbose and count and get_rank() == 0:
         print(f"ml_comm: arrays {numpy.flatnonzero(differs > 0).tolist()} differ between ranks", flush=True)
     return count
+
+
+def _copies(arrays):
+    for each in arrays:
+        yield numpy.array(each)
 
 
 def _team(name, team_id):

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of frameworks, by stand-ins that speak their protocols: the frameworks need not be there."""
+
+CRAY = "import numpy as np\nfrom programs import *\nfrom tensors import *\nimport dl_comm as cdl\nimport ml_comm as mc\nimport pyddl\n"
+PYDDL = "import numpy as np\nfrom programs import *\nfrom tensors import *\nimport pyddl\npyddl.init()\nrank = pyddl.rank()\n"
+
+
+def test_dlpack(ranks):
+    ranks(2, """
+for versioned in (True, False):
+    for dtype in "bool int8 uint16 int64 float16 float32 float64 complex64".split():
+        tensor = Tensor(np.ones((4, 5), dtype), versioned=versioned, skip=64)
+        pyddl.allreduce(tensor, op=pyddl.DDL_OP_LOGICAL_AND if dtype == "bool" else pyddl.DDL_OP_SUM)
+        same(tensor.array, np.full((4, 5), 1 if dtype == "bool" else 2, dtype))
+    bits = Tensor(np.full(7, 0x3F80, np.uint16), "bfloat16", versioned)  # 1.0
+    pyddl.allreduce(bits)
+    same(bits.array, np.full(7, 0x4000))
+    parts = Tensor(np.full((3, 4), rank, np.float32).T, versioned=versioned)
+    pyddl.broadcast(parts, 1)
+    same(parts.array, np.ones((4, 3)))
+for tensor, words in ((Tensor(np.ones(3), requires_grad=True), "use tensor.detach()"),
+                      (Tensor(np.ones(3), device=ROCM), "lies on a device of DLPack type 10; copy it to the host"),
+                      (Tensor(np.ones(3), major=2), "speaks DLPack 2.0"), (Tensor(np.ones((4, 4))[:, ::2]), "is strided"),
+                      (Tensor(np.ones(3, np.complex128).astype(np.longdouble)), "elements of DLPack type float128")):
+    with refused(ValueError, f"allreduce, rank {rank}: x ", words):
+        pyddl.allreduce(tensor)
+eager = EagerTensor(np.ones(3, np.float32))
+with refused(ValueError, "is read-only, and the result would replace it; pass a copy"):
+    pyddl.allreduce(eager)
+mine = eager.numpy()
+pyddl.allreduce(mine)
+same(mine, np.full(3, 2))
+pyddl.finalize()
+""", preamble=PYDDL)
+
+
+def test_lists_of_them(ranks):
+    ranks(2, """
+cdl.init()
+rank = cdl.get_rank()
+cdl.create_team(0, 1, 1)
+tensors = [Tensor(np.full((2, 3), rank, np.float32)), Tensor(np.full(5, 0x3F80 * rank, np.uint16), "bfloat16"),
+           np.full(4, rank, np.float64)]
+assert cdl.gradients(tensors)[0] is tensors[0]
+same(tensors[0].array, np.full((2, 3), 0.5))
+same(tensors[1].array, np.full(5, 0x3F00))  # 0.5
+same(tensors[2], np.full(4, 0.5))
+tensors[0].array[:] = rank
+cdl.broadcast(tensors, 1)
+same(tensors[0].array, np.ones((2, 3)))
+with refused(ValueError, f"gradients, rank {rank}: tensor 1 is read-only"):
+    cdl.gradients([tensors[0], EagerTensor(np.ones(3))])
+with refused(ValueError, f"broadcast, rank {rank}: tensor 0 has elements of type uint8"):
+    cdl.broadcast([Tensor(np.ones(3, np.uint8))])
+cdl.finalize()
+mc.finalize()
+""", preamble=CRAY)
+
+
+def test_the_older_module_averages_copies(ranks):
+    ranks(2, """
+mc.init(1, 1, 10)
+eager = EagerTensor(np.full(3, mc.get_rank(), np.float32))
+same(mc.gradients([eager], 0)[0], np.full(3, 0.5))
+same(eager.numpy(), np.full(3, mc.get_rank()))
+mc.finalize()
+""", preamble=CRAY)
+
+
+def test_a_distributed_optimizer(ranks):
+    ranks(2, """
+import dl_comm.torch as torch
+rank = torch.get_rank()
+weights = [Tensor(np.full((2, 2), 1.0 + rank), requires_grad=True), Tensor(np.full(3, 5.0 * rank, np.float32), requires_grad=True)]
+own = SGD(weights, 0.5)
+optimizer = torch.DistributedOptimizer(own, nteam=2, nthread_per_team=1)
+assert optimizer is own and isinstance(own, SGD) and type(own).__name__ == "DistributedSGD"
+same(weights[0].array, np.ones((2, 2)))  # those of rank 0
+same(weights[1].array, np.zeros(3))
+weights[0].grad = Tensor(np.full((2, 2), 2.0 * rank))
+assert optimizer.step() == "stepped"
+same(weights[0].array, np.full((2, 2), 0.5))
+same(weights[1].array, np.zeros(3))
+other = torch.DistributedOptimizer(SGD([weights[1]], 1.0), nteam=2)
+weights[1].grad = Tensor(np.full(3, 4.0 * rank, np.float32))
+other.step()
+same(weights[1].array, np.full(3, -2))
+with refused(ValueError, "nteam is 0; pass 1 or more"):
+    torch.DistributedOptimizer(own, nteam=0)
+""", preamble=CRAY)
