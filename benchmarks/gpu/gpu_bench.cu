@@ -104,6 +104,7 @@ void long_vectors(report& out, int size, std::size_t bytes, const add_rates& lim
         const auto shot = [&] { ranks.launch(fused, {blocks, widest.threads}, stream); };
         const std::string what = "two-shot of " + std::to_string(blocks) + " blocks";
         ranks.check(what, shot);
+        ranks.wipe();
         times[blocks] = microseconds_each(stream, rows, 3, shot);
         ranks.require_sums(what + ", again and again");
     }
@@ -115,9 +116,11 @@ void long_vectors(report& out, int size, std::size_t bytes, const add_rates& lim
         slowness[blocks] = std::max(slowness[blocks], time / best);
         if (time <= 1.03 * best) smallest = std::min(smallest, blocks);
     }
+    ranks.wipe();
     const double graph = microseconds_in_a_graph(stream, rows, 3, [&] {
         ranks.launch(fused, {quickest->first, widest.threads}, stream);
     });
+    ranks.require_sums("two-shot in a graph");
     const double moved = 2e-3 * size * static_cast<double>(bytes);
     out.row(
         "two-shot %-12s p=%d %8zu KiB a rank  plain %10.1f us %5.0f GB/s, %5.1f %% of an add's %5.0f   graph %10.1f "
@@ -145,9 +148,12 @@ void short_vectors(report& out, int size, std::size_t bytes, cudaStream_t stream
     ranks.check("one-shot", shot);
     ranks.refill(fresh_seed());  // what is left in the inboxes is none of these sums
     ranks.check("one-shot of other inputs", shot);
+    ranks.wipe();
     const double plain = microseconds_each(stream, rows, 100, shot);
-    const double graph = microseconds_in_a_graph(stream, rows, 100, shot);
     ranks.require_sums("one-shot, again and again");
+    ranks.wipe();
+    const double graph = microseconds_in_a_graph(stream, rows, 100, shot);
+    ranks.require_sums("one-shot in a graph");
     const double plain_barrier = microseconds_each(stream, rows, 100, barrier);
     const double graph_barrier = microseconds_in_a_graph(stream, rows, 100, barrier);
     const double copied = straightforward(ranks, count, stream, 20);
@@ -187,10 +193,12 @@ void library_calls(report& out, int size, std::size_t bytes) {
         call();
         queued.wait();
         require_sums(sums.as<float>(), count, seed, size, "a call");
+        wipe();
         const double plain = 1e6 / each * slowest_rank(team.host(), [&] {
                                  for (int i = 0; i < each; ++i) call();
                                  queued.wait();
                              });
+        require_sums(sums.as<float>(), count, seed, size, "calls, again and again");
         wipe();
         if (leads) {
             require_success(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");

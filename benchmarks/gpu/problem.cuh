@@ -33,13 +33,18 @@ public:
         require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     }
 
-    /// Throws unless `enqueue()`, once, makes every rank's output the sum, whatever was there before.
-    template <class Enqueue>
-    void check(const std::string& what, const Enqueue& enqueue) {
+    /// No output is a sum any more.
+    void wipe() {
         for (int rank = 0; rank < places.size; ++rank)
             require_success(cudaMemset(places.out[rank], 0xff, bytes()), "cudaMemset");
         // for the collective's stream need not wait for the default one
         require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    }
+
+    /// Throws unless `enqueue()`, once, makes every rank's output the sum.
+    template <class Enqueue>
+    void check(const std::string& what, const Enqueue& enqueue) {
+        wipe();
         enqueue();
         require_sums(what);
     }

@@ -47,9 +47,11 @@ public:
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         const device_scope scope{device(), rank()};
-        require_nccl(ncclCommInitRankConfig(&side_->ranks, size(), id, rank(), &config), "ncclCommInitRankConfig",
-                     rank(), nullptr);
-        side_->await_nccl("ncclCommInitRankConfig", call_site{name});
+        try {
+            require_nccl(ncclCommInitRankConfig(&side_->ranks, size(), id, rank(), &config), "ncclCommInitRankConfig",
+                         rank(), nullptr);
+            side_->await_nccl("ncclCommInitRankConfig", call_site{name});
+        } catch (const error& known) { side_->give_up(known); }
     }
 
     int rank() const { return side_->host->rank(); }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <string>
 
 #include "doubles/cuda.hpp"
 #include "world.hpp"
@@ -242,6 +243,10 @@ BOOST_AUTO_TEST_CASE(calls_that_differ_are_told_apart_in_chunks_too) {
                    ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, first ? DDL_SUM : DDL_MAXIMUM));
     expect_mistake(false, DDL_OK, "",
                    first ? ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, DDL_SUM) : ddl_run_barrier(world()));
+    ddl_communicator* part = nullptr;
+    expect_mistake(
+        false, DDL_OK, "",
+        first ? ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, DDL_SUM) : ddl_split(world(), 0, 0, &part));
     float* const other = rank() == size() - 1 ? there.data() : here.data();
     expect_mistake(
         false, DDL_OK, "",
@@ -313,7 +318,39 @@ BOOST_AUTO_TEST_CASE(the_plugin_of_cray_takes_it) {
     tensors[0] = own.data();
     BOOST_TEST(dl_comm_broadcast(towers, lengths_of, types_of, &many, 1, size() - 1) == 0);
     BOOST_TEST(own.get() == std::vector<float>(3001, static_cast<float>(size() - 1)));
+    // several exchanges, of which those after a mistake are made all the same
+    std::vector<float> floats(20'000, 1);
+    std::vector<double> doubles(20'000, 1);
+    void* gone = nullptr;
+    REQUIRE_OK(ddl_allocate(world(), 80'000, &gone));
+    REQUIRE_OK(ddl_deallocate(gone));
+    const bool mistaken = rank() == size() - 1;
+    tensors[0] = mistaken ? gone : floats.data();
+    tensors[1] = doubles.data();
+    lengths[0] = lengths[1] = 20'000;
+    types[1] = DL_COMM_DOUBLE;
+    BOOST_TEST(dl_comm_gradients(towers, lengths_of, types_of, &many, 1, 0) < 0);
+    const std::string words = dl_comm_last_error();
+    BOOST_TEST(words.find(mistaken ? "was given back" : "see its own error") != std::string::npos, words);
+    BOOST_TEST(dl_comm_broadcast(towers, lengths_of, types_of, &many, 1, 0) == (mistaken ? -1 : 0));
+    tensors[0] = floats.data();
+    BOOST_TEST(dl_comm_gradients(towers, lengths_of, types_of, &many, 1, 0) == 0);
+    BOOST_TEST(floats == std::vector<float>(20'000, 1), boost::test_tools::per_element());
     BOOST_TEST(dl_comm_finalize() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_reports_times_counts_what_failed_here_alone) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    REQUIRE_OK(ddl_set_options(part, "-dump_iter 2"));
+    const device<float> values{brings(100)};
+    for (int call = 0; call < 6; ++call) {
+        if (rank() == 0 && call == 2) seen().fails_at = 2;  // the copy back
+        const ddl_status status = ddl_run_allreduce(part, values.data(), values.data(), 100, DDL_FLOAT, DDL_MAXIMUM);
+        seen().fails_at = 0;
+        BOOST_TEST(status == (rank() == 0 && call == 2 ? DDL_SYSTEM : DDL_OK));
+    }
+    REQUIRE_OK(ddl_close(part));
 }
 
 BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
@@ -332,12 +369,19 @@ BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
     seen().fails_at = 1;
     BOOST_TEST(ddl_allreduce(values.data(), 3001) == DDL_SYSTEM);
     seen().fails_at = 0;
-    const chosen_device chosen;
     const int pinned = seen().pinned;
     void* memory = nullptr;
-    BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
+    {
+        const chosen_device chosen;
+        BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
+    }
     BOOST_TEST(seen().pinned == pinned + 1);
-    BOOST_TEST(ddl_allreduce(memory, 32) == DDL_SUCCESS);
-    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
+    int waited = seen().synchronised;
+    BOOST_TEST(ddl_allreduce(memory, 32) == DDL_SUCCESS);  // behind what the device does there
+    BOOST_TEST(seen().synchronised > waited);
+    waited = seen().synchronised;
+    BOOST_TEST(ddl_memcpy_device_to_host(back.data(), memory, 128) == DDL_SUCCESS);
+    BOOST_TEST(seen().synchronised > waited);
+    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);  // by a thread that has chosen none
     BOOST_TEST(seen().pinned == pinned);
 }

@@ -19,9 +19,12 @@ BOOST_AUTO_TEST_CASE(a_turn_ends_when_all_members_have_launched_equally_often) {
     BOOST_TEST(!second.enter(soon));
     first.leave(0);
     BOOST_TEST(first.enter(soon), "a member may launch more before the others have launched once");
-    first.leave(0);
-    first.leave(1);
+    BOOST_TEST(first.enter(soon));
+    first.leave(1);  // as often as the other, who is at its next launch
     BOOST_TEST(!second.enter(soon));
+    first.leave(0);
+    BOOST_TEST(!second.enter(soon));
+    BOOST_TEST(first.enter(soon));
     first.leave(1);
     BOOST_TEST(second.enter(soon));
     BOOST_TEST(!first.enter(soon));
@@ -41,7 +44,12 @@ BOOST_AUTO_TEST_CASE(a_group_that_fails_or_goes_gives_its_turn_away) {
     fails.abandon();
     BOOST_TEST(waiting.enter(soon));
     fails.abandon();  // of a turn that is another's nothing is given away
-    BOOST_TEST(!fails.enter(soon));
+    ddl::launch_order::turns other{1, order};
+    BOOST_TEST(!other.enter(soon));
+    waiting.leave(0);
+    BOOST_TEST(!fails.enter(patient), "what is left of a group that has failed takes no turn");
+    BOOST_TEST(fails.is_abandoned());
+    BOOST_TEST(other.enter(soon));
 }
 
 BOOST_AUTO_TEST_CASE(two_groups_launch_in_one_order_on_both_devices) {

@@ -29,6 +29,8 @@ public:
     virtual ddl_status barrier(const listener& heard) noexcept = 0;
     /// Combines `words` of all ranks by their maximum, after a call in which a rank asked for chunks. `asks`: this one does so first.
     virtual ddl_status agree(bool asks, std::span<std::int64_t> words, const listener& heard) noexcept = 0;
+    /// The same where nobody may ask.
+    virtual ddl_status compare(std::span<std::int64_t> words, const listener& heard) noexcept = 0;
     /// Returns when the nonblocking calls so far are done.
     virtual void drain() noexcept = 0;
     /// This rank's arguments make no sense: joins the call in which the others wait, and lets them know.

@@ -51,9 +51,10 @@ const row* examine(ddl_communicator& ranks, task& asked, ddl_status& status) noe
 /// Whether the buffers of a task that made sense once are still there, and where. The lock is held.
 ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept;
 
-/// Carries out a call of which buffers lie in a device. `met`: in another rank's, who asks for chunks.
-ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard,
-                            bool met) noexcept;
+/// Carries out a call of which buffers lie in a device. `met`: in another rank's, who asks for chunks. Sets `has_met` if the ranks
+/// have done their part, be it that this one's copy of the result failed.
+ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard, bool met,
+                            bool& has_met) noexcept;
 
 /// What a failed call returns: the failure, or that `ddl_interrupt` was its cause.
 ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, const task& asked,
@@ -64,11 +65,15 @@ inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task&
     if (ranks.has_extents) ranks.ranks->use_extents();
     const bool timed = ranks.times != nullptr && performance::counts(asked.what);
     const double begin = timed ? now() : 0;
-    ddl_status status =
-        asked.on_device ? carry_out_staged(ranks, how, asked, heard, false) : how.run(ranks.object, asked, heard);
+    bool has_met = false;
+    ddl_status status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false, has_met)
+                                        : how.run(ranks.object, asked, heard);
     if (status == asked_again) [[unlikely]]
-        status = carry_out_staged(ranks, how, asked, heard, true);
-    if (timed && status == DDL_OK) status = ranks.times->add(*ranks.ranks, now() - begin, asked, heard);
+        status = carry_out_staged(ranks, how, asked, heard, true, has_met);
+    if (timed && (status == DDL_OK || has_met)) {  // all ranks count the call, or none does
+        const ddl_status compared = ranks.times->add(*ranks.ranks, now() - begin, asked, heard);
+        if (status == DDL_OK) status = compared;
+    }
     return status == DDL_OK ? status : unless_interrupted(status, ranks, asked, heard);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/shim/mapped_memory.hpp>
+
 #include <cstddef>
 
 namespace ddl::shim {
@@ -95,5 +97,13 @@ public:
 private:
     const device_memory* driver_;
 };
+
+/// Waits for the device that may still be at work on `data`, if that is memory of ours and pinned.
+inline void await_device(const device_memory& driver, const void* data) {
+    void* const context = mapped_memory::here().pinned_in(data);
+    if (context == nullptr) return;
+    const entered its{&driver, context};
+    driver.synchronize();
+}
 
 }  // namespace ddl::shim

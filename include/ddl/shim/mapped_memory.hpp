@@ -45,7 +45,7 @@ public:
         const std::lock_guard lock{mutex_};
         const auto first = reinterpret_cast<std::uintptr_t>(data);
         forget_given_back(first, first + bytes);
-        held_.insert_or_assign(first, block{bytes, std::move(source)});
+        held_.insert_or_assign(first, block{bytes, std::move(source), nullptr});
     }
 
     /// How long the block is that begins at `data`; 0 if none that is held does.
@@ -53,6 +53,24 @@ public:
         const std::lock_guard lock{mutex_};
         const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
         return place == held_.end() ? 0 : place->second.bytes;
+    }
+
+    /// The block that begins at `data` is pinned in a context of CUDA's, which may use it.
+    void pinned(const void* data, void* context) noexcept {
+        const std::lock_guard lock{mutex_};
+        const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
+        if (place == held_.end()) return;
+        place->second.pinned_in = context;
+        pinned_count_.fetch_add(1, std::memory_order_release);
+    }
+    /// Where the block is pinned into which `data` points; nullptr: nowhere.
+    void* pinned_in(const void* data) noexcept {
+        if (pinned_count_.load(std::memory_order_acquire) == 0) [[likely]]
+            return nullptr;
+        const std::lock_guard lock{mutex_};
+        const auto at = reinterpret_cast<std::uintptr_t>(data);
+        const auto after = held_.upper_bound(at);
+        return after != held_.begin() && at < end_of(*std::prev(after)) ? std::prev(after)->second.pinned_in : nullptr;
     }
 
     /// False if `data` is not the beginning of a block that is held.
@@ -65,6 +83,7 @@ public:
             if (std::find(open_.begin(), open_.end(), place->second.source) != open_.end())
                 given_back_.insert_or_assign(place->first, place->second);
             given_back_count_.store(given_back_.size(), std::memory_order_release);
+            if (place->second.pinned_in != nullptr) pinned_count_.fetch_sub(1, std::memory_order_release);
             found.emplace(std::move(place->second));
             held_.erase(place);
         }
@@ -85,6 +104,7 @@ private:
     struct block {
         std::size_t bytes;
         memory_source source;
+        void* pinned_in;
     };
 
     /// No fork comes while a thread is in here, for its child would find the lock taken for ever.
@@ -108,6 +128,7 @@ private:
     blocks held_;
     blocks given_back_;
     std::atomic<std::size_t> given_back_count_{0};
+    std::atomic<std::size_t> pinned_count_{0};
 };
 
 }  // namespace ddl::shim

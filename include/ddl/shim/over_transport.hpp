@@ -39,6 +39,9 @@ public:
             allreduce<direct>(ranks_, words, maximum{});
         });
     }
+    ddl_status compare(std::span<std::int64_t> words, const listener& heard) noexcept override {
+        return unless_asked(heard, "compare", [&] { allreduce<direct>(ranks_, words, maximum{}); });
+    }
     void drain() noexcept override { ranks_.queue().drain(); }
     void refuse() noexcept override {
         // what the others get is news of this rank, which has its own
@@ -49,7 +52,10 @@ public:
         return guarded(heard, "start", [&] { ranks_.queue().push(std::move(call)); });
     }
     ddl_status split(int color, int key, std::unique_ptr<backend>& part, const listener& heard) noexcept override {
-        return unless_asked(heard, "split", [&] { part = std::make_unique<over_transport>(ranks_.split(color, key)); });
+        return unless_asked(heard, "split", [&] {
+            barrier_over<direct, checked>(ranks_, collective::split);  // where other calls are met and told
+            part = std::make_unique<over_transport>(ranks_.split(color, key));
+        });
     }
     void interrupt() noexcept override {
         text words;

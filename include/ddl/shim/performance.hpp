@@ -38,7 +38,7 @@ public:
         const ddl_status collected = guarded(heard, "performance", [&] { times.resize(size); });
         if (collected != DDL_OK) return collected;
         times[static_cast<std::size_t>(world.rank())] = static_cast<std::int64_t>(seconds_ * 1e9);
-        if (const ddl_status status = world.agree(false, times, heard)) return status;
+        if (const ddl_status status = world.compare(times, heard)) return status;
         std::size_t slowest = 0;
         std::size_t fastest = 0;
         for (std::size_t rank = 0; rank < size; ++rank) {

@@ -290,7 +290,11 @@ private:
         const bool in_turn = team.spans_devices() && !mine.captured;
         const cudaEvent_t last = in_turn ? cuda_team::last_in_turn(device(), rank()) : nullptr;
         if (in_turn) {
-            if (!team.turns().enter(limit()))
+            const bool has_turn = team.turns().enter(limit());
+            if (!has_turn && team.turns().is_abandoned())
+                throw error(errc::broken, where.operation, rank(), where.round,
+                            "another rank of this team has failed; see its own error");
+            if (!has_turn)
                 throw error(errc::timeout, where.operation, rank(), where.round,
                             "another team of these GPUs has not launched within %g s; see its own error",
                             limit().seconds);

@@ -31,26 +31,35 @@ public:
         turns& operator=(const turns&) = delete;
         ~turns() { abandon(); }
 
-        /// Waits until no other group has the turn, and takes it. False if it had to wait for longer than `limit`.
+        /// Waits until no other group has the turn, and takes it. False if it had to wait for longer than `limit`, or has no
+        /// turns any more.
         [[nodiscard]] bool enter(timeout limit) {
             std::unique_lock lock{order_.mutex_};
             const std::chrono::duration<double> most{std::min(limit.seconds, 1e6)};
-            const auto is_free = [&] { return order_.holder_ == nullptr || order_.holder_ == this; };
-            if (!order_.changed_.wait_for(lock, most, is_free)) return false;
+            const auto is_free = [&] { return abandoned_ || order_.holder_ == nullptr || order_.holder_ == this; };
+            if (!order_.changed_.wait_for(lock, most, is_free) || abandoned_) return false;
             order_.holder_ = this;
+            ++inside_;
             return true;
         }
         /// `member` has launched.
         void leave(int member) {
             const std::lock_guard lock{order_.mutex_};
             ++launches_[static_cast<std::size_t>(member)];
-            if (std::adjacent_find(launches_.begin(), launches_.end(), std::not_equal_to<>{}) == launches_.end())
-                release();
+            --inside_;
+            const auto uneven = std::adjacent_find(launches_.begin(), launches_.end(), std::not_equal_to<>{});
+            if (order_.holder_ == this && inside_ == 0 && uneven == launches_.end()) release();
         }
         /// A group that has failed launches nothing any more: others need not wait for it.
         void abandon() noexcept {
             const std::lock_guard lock{order_.mutex_};
+            abandoned_ = true;
             if (order_.holder_ == this) release();
+            order_.changed_.notify_all();
+        }
+        bool is_abandoned() const {
+            const std::lock_guard lock{order_.mutex_};
+            return abandoned_;
         }
 
     private:
@@ -61,6 +70,8 @@ public:
 
         launch_order& order_;
         std::vector<unsigned long> launches_;
+        int inside_ = 0;  // members between `enter` and `leave`: one may be at its next launch already
+        bool abandoned_ = false;
     };
 
 private:

@@ -10,26 +10,30 @@ namespace ddl {
 
 /// How device memory passes through the host: in chunks of so many bytes, on so many streams.
 struct staging_shape {
+    static constexpr int most_kilobytes = 1'000'000;
+    static constexpr int most_streams = 1024;
+
     std::size_t chunk_bytes = std::size_t{1} << 20;
     int streams = 4;
 
     /// What DL_COMM_PIPELINE_CHUNK_KB and DL_COMM_NUM_CUDA_STREAMS say; a variable that is not set changes nothing.
     static staging_shape from_environment() {
         staging_shape shape;
-        shape.chunk_bytes = number("DL_COMM_PIPELINE_CHUNK_KB", shape.chunk_bytes / 1024) * 1024;
-        shape.streams = static_cast<int>(number("DL_COMM_NUM_CUDA_STREAMS", static_cast<std::size_t>(shape.streams)));
+        shape.chunk_bytes = number("DL_COMM_PIPELINE_CHUNK_KB", most_kilobytes, shape.chunk_bytes / 1024) * 1024;
+        shape.streams =
+            static_cast<int>(number("DL_COMM_NUM_CUDA_STREAMS", most_streams, static_cast<std::size_t>(shape.streams)));
         return shape;
     }
 
 private:
-    static std::size_t number(const char* variable, std::size_t otherwise) {
+    static std::size_t number(const char* variable, int most, std::size_t otherwise) {
         const char* const words = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets it
         if (words == nullptr || *words == '\0') return otherwise;
         char* end = nullptr;
         const long value = std::strtol(words, &end, 10);
-        if (*end != '\0' || value < 1 || value > 1'000'000)
-            throw error(errc::invalid_argument, "staged", -1, -1,
-                        "%s is \"%.40s\"; it takes a number from 1 to 1000000", variable, words);
+        if (*end != '\0' || value < 1 || value > most)
+            throw error(errc::invalid_argument, "staged", -1, -1, "%s is \"%.40s\"; it takes a number from 1 to %d",
+                        variable, words, most);
         return static_cast<std::size_t>(value);
     }
 };

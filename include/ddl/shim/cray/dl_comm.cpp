@@ -2,6 +2,7 @@
 #include <ddl/shim/cray/error_line.hpp>
 #include <ddl/shim/cray/team.hpp>
 #include <ddl/shim/dl_comm.h>
+#include <ddl/transport/staging_shape.hpp>
 
 #include <cstdlib>
 #include <map>
@@ -51,6 +52,10 @@ bool all_call_alike(const char* function, ddl_communicator* ranks, const ddl::sh
     if (other < 0) return true;
     failed(function, "rank " + std::to_string(ddl_get_rank(ranks)) + ": rank " + std::to_string(other) + " " + advice);
     return false;
+}
+
+int outcome_of_all(const char* function, const ddl::shim::first_failure& result) {
+    return result.status == DDL_OK ? 0 : failed(function, result.words);
 }
 
 /// What an environment variable says, `otherwise` if it is unset; -1, with a line, if it is no number from `least` to `most`.
@@ -184,8 +189,9 @@ DDL_API int dl_comm_init(void) {
     if (here.started) return failed("dl_comm_init", "the plugin is started already; call it once");
     if (const int status = meet(here, "dl_comm_init")) return status;
     // libddl goes by them once a tensor lies in a device: read here, so that a mistake in them is told everywhere
-    if (number("dl_comm_init", "DL_COMM_PIPELINE_CHUNK_KB", 1, 1 << 30, 256) < 0 ||
-        number("dl_comm_init", "DL_COMM_NUM_CUDA_STREAMS", 1, 1024, 1) < 0)
+    using shape = ddl::staging_shape;
+    if (number("dl_comm_init", "DL_COMM_PIPELINE_CHUNK_KB", 1, shape::most_kilobytes, 1) < 0 ||
+        number("dl_comm_init", "DL_COMM_NUM_CUDA_STREAMS", 1, shape::most_streams, 1) < 0)
         return -1;
     const std::lock_guard change{here.changes};
     here.started = true;
@@ -232,7 +238,7 @@ DDL_API int dl_comm_gradients(void*** tensors, int** lengths, dlDataType_t** typ
                             : -1;
         }
         if (!all_call_alike(function, threads->control(), ddl::shim::form{pieces}, other_lists)) return -1;
-        return outcome(function, threads->average(pieces));
+        return outcome_of_all(function, threads->average(pieces));
     });
 }
 
@@ -247,7 +253,7 @@ DDL_API int dl_comm_broadcast(void*** tensors, int** lengths, dlDataType_t** typ
             return -1;
         }
         if (!all_call_alike(function, world, ddl::shim::form{pieces}, other_lists)) return -1;
-        return outcome(function, ddl::shim::broadcast(world, pieces, root));
+        return outcome_of_all(function, ddl::shim::broadcast(world, pieces, root));
     });
 }
 

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,58 +56,74 @@ inline ddl_status compare(ddl_communicator* ranks, const form& ours, int& other)
     return DDL_OK;
 }
 
+/// The first failure of a call that consists of several exchanges, all of which this rank takes part in whatever became of those
+/// before: its peers do.
+struct first_failure {
+    ddl_status status = DDL_OK;
+    std::string words;
+
+    void keep(ddl_status next) { keep(next, next == DDL_OK ? "" : ddl_last_error()); }
+    void keep(ddl_status next, const char* its_words) {
+        if (status != DDL_OK || next == DDL_OK) return;
+        status = next;
+        words = its_words;
+    }
+};
+
 /// This rank cannot make the call that the others make. They get an error that names it; waits until they have come.
 inline void refuse(ddl_communicator* ranks) noexcept {
     ddl_run_allreduce(ranks, nullptr, nullptr, 1, DDL_INT64, DDL_MAXIMUM);  // a mistake, of which peers hear
 }
 
 /// Replaces the pieces by those of `root`, packed into one vector of so many bytes.
-inline ddl_status broadcast_packed(ddl_communicator* ranks, const std::vector<piece>& pieces, std::size_t bytes,
-                                   int root) {
+inline void broadcast_packed(ddl_communicator* ranks, const std::vector<piece>& pieces, std::size_t bytes, int root,
+                             first_failure& result) {
     const bool is_root = ddl_get_rank(ranks) == root;
     const std::unique_ptr<std::byte[]> buffer{new (std::nothrow) std::byte[bytes]};
-    int copied = buffer == nullptr ? DDL_OUT_OF_MEMORY : DDL_OK;
+    if (buffer == nullptr) {
+        result.keep(DDL_OUT_OF_MEMORY, ("no memory for " + std::to_string(bytes) + " bytes").c_str());
+        return refuse(ranks);
+    }
+    int copied = DDL_OK;
     const auto each_copied = [&](auto copy) {
         std::byte* at = buffer.get();
         for (const piece& one : pieces) {
             if (copied == DDL_OK && one.count != 0) copied = copy(at, one.data, bytes_of(one));
             at += bytes_of(one);
         }
+        result.keep(copied);
     };
     if (is_root) each_copied(ddl_memcpy_device_to_host);  // from whatever memory it is
-    if (copied != DDL_OK) {
-        refuse(ranks);
-        return copied;
-    }
-    if (const ddl_status status = ddl_run_broadcast(ranks, buffer.get(), bytes, DDL_UINT8, root)) return status;
-    if (!is_root)
+    if (copied != DDL_OK) return refuse(ranks);
+    const ddl_status sent = ddl_run_broadcast(ranks, buffer.get(), bytes, DDL_UINT8, root);
+    result.keep(sent);
+    if (sent == DDL_OK && !is_root)
         each_copied(
             [](std::byte* from, void* to, std::size_t size) { return ddl_memcpy_host_to_device(to, from, size); });
-    return copied;
 }
 
 /// Replaces the pieces by those of `root`: long ones where they lie, the others packed together, as `allreduce_n` does. All ranks
 /// bring pieces of one form.
-inline ddl_status broadcast(ddl_communicator* ranks, const std::vector<piece>& pieces, int root) {
+inline first_failure broadcast(ddl_communicator* ranks, const std::vector<piece>& pieces, int root) {
     constexpr std::size_t alone = std::size_t{1}
                                   << 20;  // bytes: to pack it would cost more than the call that it saves
     constexpr std::size_t together = std::size_t{4} << 20;
     std::vector<piece> packed;
     std::size_t bytes = 0;
-    ddl_status status = DDL_OK;
+    first_failure result;
     for (const piece& one : pieces) {
         if (bytes_of(one) >= alone) {
-            status = ddl_run_broadcast(ranks, one.data, one.count, one.element, root);
-        } else {
-            packed.push_back(one);
-            bytes += bytes_of(one);
-            if (bytes < together) continue;
-            status = broadcast_packed(ranks, packed, std::exchange(bytes, 0), root);
-            packed.clear();
+            result.keep(ddl_run_broadcast(ranks, one.data, one.count, one.element, root));
+            continue;
         }
-        if (status != DDL_OK) return status;
+        packed.push_back(one);
+        bytes += bytes_of(one);
+        if (bytes < together) continue;
+        broadcast_packed(ranks, packed, std::exchange(bytes, 0), root, result);
+        packed.clear();
     }
-    return packed.empty() && !pieces.empty() ? DDL_OK : broadcast_packed(ranks, packed, bytes, root);
+    if (!packed.empty() || pieces.empty()) broadcast_packed(ranks, packed, bytes, root, result);
+    return result;
 }
 
 /// A team of threads of the DL Plugin: each is the thread of a communicator of its own, so teams do not meet.
@@ -145,23 +162,24 @@ public:
         ddl_start_allreduce(control(), nullptr, nullptr, 1, DDL_INT64, DDL_MAXIMUM, &none);
     }
 
-    /// Calls of this rank may be out of step with those of the others. So this and all further ones are refused, without a wait.
+    /// Calls of this rank may be out of step with those of the others. So this and all further ones are refused, and no refusal
+    /// waits long: where MPI allows no thread of ours, the caller carries it out.
     void end() noexcept {
         ended_ = true;
+        ddl_set_timeout(control(), 1);  // second
         refuse();
     }
     bool ended() const noexcept { return ended_; }
 
     /// Averages the pieces in place; returns when they are done.
-    ddl_status average(const std::vector<piece>& pieces) {
+    first_failure average(const std::vector<piece>& pieces) {
         std::vector<ddl_request*> started;
-        ddl_status result = DDL_OK;
+        first_failure result;
         const auto shares = cut(pieces);
-        for (std::size_t thread = 0; thread < shares.size() && result == DDL_OK; ++thread)
-            result = start(threads_[thread], shares[thread], started);
+        for (std::size_t thread = 0; thread < shares.size(); ++thread)
+            start(threads_[thread], shares[thread], started, result);
         for (ddl_request* const each : started) {  // all of them: their buffers are the caller's again afterwards
-            const ddl_status status = ddl_wait_request(each);
-            if (result == DDL_OK) result = status;
+            result.keep(ddl_wait_request(each));
             ddl_free_request(each);
         }
         return result;
@@ -193,8 +211,8 @@ private:
     }
 
     /// One exchange for each type of element in the share.
-    ddl_status start(ddl_communicator* thread, const std::vector<piece>& share,
-                     std::vector<ddl_request*>& started) const {
+    void start(ddl_communicator* thread, const std::vector<piece>& share, std::vector<ddl_request*>& started,
+               first_failure& result) const {
         std::vector<ddl_element> elements;
         for (const piece& one : share)
             if (std::find(elements.begin(), elements.end(), one.element) == elements.end())
@@ -210,12 +228,9 @@ private:
             const bool widens = element == DDL_HALF || element == DDL_BFLOAT16 || element == DDL_FLOAT;
             const ddl_op op = widens && in_double_ ? DDL_AVERAGE_IN_DOUBLE : DDL_AVERAGE;
             ddl_request* request = nullptr;
-            const ddl_status status =
-                ddl_start_allreduce_n(thread, data.data(), counts.data(), data.size(), element, op, &request);
-            if (status != DDL_OK) return status;
-            started.push_back(request);
+            result.keep(ddl_start_allreduce_n(thread, data.data(), counts.data(), data.size(), element, op, &request));
+            if (request != nullptr) started.push_back(request);
         }
-        return DDL_OK;
     }
 
     bool in_double_;

@@ -39,7 +39,10 @@ struct examination {
             return complain(DDL_INVALID_ARGUMENT, "%s was given back with ddl_deallocate; allocate it anew", name);
         if (driver == nullptr || data == nullptr || asked.on_device) [[likely]]
             return true;
-        status = guarded(this_thread, to_string(asked.what), [&] { asked.on_device = driver->holds(data); });
+        status = guarded(this_thread, to_string(asked.what), [&] {
+            asked.on_device = driver->holds(data);
+            if (!asked.on_device) await_device(*driver, data);
+        });
         return status == DDL_OK;
     }
 

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/device_memory.hpp>
 #include <ddl/shim/objects.hpp>
 
 #include <cstring>
 
 using namespace ddl::shim;
+
+namespace {
+
+/// Of the device that may use the memory; one that is gone has forgotten it.
+void unpin(void* data) noexcept {
+    const device_memory* const driver = device_memory::here();
+    void* const context = mapped_memory::here().pinned_in(data);
+    if (driver == nullptr || context == nullptr) return;
+    try {
+        const entered its{driver, context};
+        driver->unpin(data);
+    } catch (const ddl::error&) { return; }
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -31,7 +47,11 @@ ddl_status ddl_allocate(ddl_communicator* ranks, size_t bytes, void** data) {
 ddl_status ddl_deallocate(void* data) {
     if (data == nullptr) return DDL_OK;
     bool ours = false;
-    const ddl_status status = guarded(this_thread, "deallocate", [&] { ours = mapped_memory::here().give_back(data); });
+    const ddl_status status = guarded(this_thread, "deallocate", [&] {
+        mapped_memory& memory = mapped_memory::here();
+        if (memory.bytes_of(data) != 0) unpin(data);
+        ours = memory.give_back(data);
+    });
     if (status != DDL_OK || ours) return status;
     return refused(DDL_INVALID_ARGUMENT, "deallocate", -1,
                    "%p is not from ddl_allocate, or was given back before; give back each pointer once", data);

@@ -48,13 +48,18 @@ public:
         return context_ != nullptr && elementwise() && total_ * how_.element_bytes > room_->chunk_bytes();
     }
 
+    /// Whether the ranks have done their part, whatever then became of this one's copies.
+    bool has_met() const noexcept { return has_met_; }
+
     /// The call as it is, on copies.
     ddl_status whole() noexcept {
         task part = asked_;
         std::vector<void*> data;
         ddl_status status = or_tell([&] { fetch_whole(part, data); });
         if (status == DDL_OK) status = how_.run(ranks_.object, part, heard_);
-        return status != DDL_OK ? status : guarded(heard_, name(), [&] { store_whole(part); });
+        if (status != DDL_OK) return status;
+        has_met_ = true;
+        return guarded(heard_, name(), [&] { store_whole(part); });
     }
 
     /// All ranks have found that one of them asks for chunks, or ask themselves.
@@ -94,7 +99,12 @@ private:
     void add(const void* in, void* out, std::size_t count) {
         const auto is_device = [&](const void* data) {
             if (driver_ == nullptr || data == nullptr || !driver_->holds(data)) return false;
-            if (context_ == nullptr) context_ = driver_->context_of(data);
+            void* const its = driver_->context_of(data);
+            if (context_ == nullptr) context_ = its;
+            if (its != context_) {  // the copies follow the default stream of the first device alone
+                const entered other{driver_, its};
+                driver_->synchronize();
+            }
             return true;
         };
         if (broadcasts()) in = out;
@@ -194,7 +204,7 @@ private:
                     });
         };
         ddl_status status = or_tell([&] {
-            if (!in_place) room = room_->room(slots * each * bytes);
+            if (!in_place) room = room_->room(std::min(slots, chunks) * std::min(each, total_) * bytes);
             for (std::size_t chunk = 0; chunk + 1 < slots; ++chunk) fetch(chunk);
         });
         for (std::size_t chunk = 0; chunk < chunks && status == DDL_OK; ++chunk) {
@@ -204,8 +214,12 @@ private:
             });
             if (status == DDL_OK) status = run_chunk(in_place ? nullptr : place(chunk), chunk * each, length(chunk));
             if (status != DDL_OK) return status;
-            if (chunk + 1 < chunks) status = or_tell([&] { store(chunk); });
-            else status = guarded(heard_, name(), [&] { store(chunk); });  // nobody waits any more
+            if (chunk + 1 < chunks) {
+                status = or_tell([&] { store(chunk); });
+                continue;
+            }
+            has_met_ = true;  // nobody waits any more
+            status = guarded(heard_, name(), [&] { store(chunk); });
         }
         return status != DDL_OK ? status : guarded(heard_, name(), [&] { room_->await_all(); });
     }
@@ -234,12 +248,13 @@ private:
     std::vector<operand> operands_;
     std::size_t total_ = 0;
     staging* room_ = nullptr;
+    bool has_met_ = false;
 };
 
 }  // namespace
 
-ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard,
-                            bool met) noexcept {
+ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard, bool met,
+                            bool& has_met) noexcept {
     std::optional<staged_call> call;
     std::optional<entered> context;
     const bool synchronises = asked.on_device && ranks.dev_sync > 0;
@@ -256,6 +271,7 @@ ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task&
     const bool asks = !met && call->wants_chunks();
     ddl_status status = met || asks ? asked_again : call->whole();
     if (status == asked_again) status = call->in_chunks(asks);
+    has_met = call->has_met();
     if (status != DDL_OK) call->calm();
     if (status == DDL_OK && synchronises && ranks.dev_sync > 1)
         status = guarded(heard, to_string(asked.what), [&] { call->driver()->synchronize(); });

@@ -31,6 +31,7 @@ ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexc
             &why};
         if (ranks.ranks->push(std::move(carried), refused_by) != DDL_OK) {
             --ranks.started;
+            ranks.ranks->refuse();
             throw error(errc::system, "start", ranks.rank, -1, "no thread for nonblocking calls: %s", why.c_str());
         }
         *started = handle<ddl_request>::take();

@@ -108,6 +108,8 @@ int copied(const char* what, void* to, const void* from, std::size_t bytes) noex
                                    : driver->holds(from) ? from
                                                          : nullptr;
         if (device == nullptr) {
+            if (driver != nullptr)
+                for (const void* const each : {static_cast<const void*>(to), from}) await_device(*driver, each);
             if (bytes != 0) std::memcpy(to, from, bytes);
             return;
         }
@@ -180,7 +182,9 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     const auto shared = [&](ddl_status status) -> std::size_t {
         if (reported(status) != DDL_OK) return 0;
         // the thread's device, if it has one, may use it as the memory of its own that a program expects
-        if (const device_memory* const driver = device_memory::here()) driver->pin(*memory, rounded);
+        const device_memory* const driver = device_memory::here();
+        if (driver != nullptr && driver->pin(*memory, rounded))
+            guarded(this_thread, "malloc", [&] { mapped_memory::here().pinned(*memory, driver->context_of(*memory)); });
         return rounded;
     };
     if (ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire))
@@ -196,11 +200,7 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     });
     return shared(status);
 }
-DDL_API int ddl_free(void* memory) {
-    const device_memory* const driver = device_memory::here();
-    if (driver != nullptr && mapped_memory::here().bytes_of(memory) != 0) driver->unpin(memory);
-    return reported(ddl_deallocate(memory));
-}
+DDL_API int ddl_free(void* memory) { return reported(ddl_deallocate(memory)); }
 
 DDL_API int ddl_memcpy_host_to_device(void* device, const void* host, size_t bytes) {
     return copied("memcpy_host_to_device", device, host, bytes);

@@ -4,7 +4,7 @@
 import ctypes
 import typing
 
-from . import elements
+from . import arrays, elements
 from .arguments import Arguments
 from .library import functions
 from .memory import Memory
@@ -135,8 +135,9 @@ class Communicator(Arguments):
     def plan_allreduce(self, x: _Array, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> Plan:
         """An allreduce that is set up once: `plan()` carries it out on `x`, again and again."""
         span = self._span("plan_allreduce", x, n, type)
+        again = None if span.device is None else lambda: arrays.span_of(x)  # whose stream fills it may change
         return Plan(self, "allreduce", (span.address, span.address, span.count, span.element,
-                                       self._number("plan_allreduce", op, "op")), (span, x))
+                                       self._number("plan_allreduce", op, "op")), (span, x), again)
 
     # ---- the group
 

@@ -24,7 +24,7 @@ def mapped_arrays() -> typing.Iterator[None]:
     the block, and behind `finalize`. A thread that is started in the block is not in it, unless it inherits the
     context. A process made by fork shares them with its parent, as it does those of `zeros`, and makes its own as ever.
     """
-    set_handler = _set_handler()
+    set_handler = handler_setter()
     before = set_handler(_capsule_of(world()._handle))
     try:
         yield
@@ -34,10 +34,11 @@ def mapped_arrays() -> typing.Iterator[None]:
 
 def map_arrays_from_here():
     """As in such a block, in this context and without an end."""
-    _set_handler()(_capsule_of(world()._handle))
+    handler_setter()(_capsule_of(world()._handle))
 
 
-def _set_handler():
+def handler_setter():
+    """NumPy's PyDataMem_SetHandler."""
     if numpy.lib.NumpyVersion(numpy.__version__) < "1.22.0":
         raise Unsupported(f"mapped_arrays: NumPy {numpy.__version__} cannot be told where to make arrays; use pyddl.zeros")
     core = numpy.core if numpy.__version__.startswith("1.") else numpy._core

@@ -60,11 +60,14 @@ class Request(_Pending):
 class Plan(_Pending):
     """A collective that is set up once: `plan()` carries it out, again and again, with the least overhead."""
 
-    def __init__(self, communicator, call, arguments, arrays):
+    def __init__(self, communicator, call, arguments, arrays, await_producer=None):
         super().__init__("plan_" + call, communicator, arguments, arrays)
+        self._await_producer = await_producer
 
     def __call__(self) -> int:
         """Carries it out."""
+        if self._await_producer is not None:
+            self._await_producer()
         self._check(functions.run_plan(self._handle))
         return 0
 

@@ -52,6 +52,9 @@ def init(options: typing.Optional[str] = None) -> int:
     mapped = os.environ.get("DDL_MAPPED_ARRAYS", "") or "0"
     if mapped not in ("0", "1"):
         raise Error(f"init: DDL_MAPPED_ARRAYS is \"{mapped}\"; set 0 or 1")
+    if mapped == "1":
+        from .mapped_arrays import handler_setter, map_arrays_from_here  # which need this module
+        handler_setter()  # says now if NumPy has none
     handle = ctypes.c_void_p()
     status = functions.open_environment(ctypes.byref(handle))
     if status == 0:
@@ -64,7 +67,6 @@ def init(options: typing.Optional[str] = None) -> int:
     here.started = True
     here.watch = interrupt.watch(here.ranks.interrupt)
     if mapped == "1":
-        from .mapped_arrays import map_arrays_from_here  # which needs this module
         map_arrays_from_here()
     return 0
 
