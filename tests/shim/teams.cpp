@@ -5,6 +5,7 @@
 #include <ddl/element/bfloat16.hpp>
 #include <ddl/element/half.hpp>
 #include <ddl/shim/dl_comm.h>
+#include <ddl/shim/numbers.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -117,6 +118,11 @@ BOOST_AUTO_TEST_CASE(ranks_make_one_team_at_a_time) {
     const int status = dl_create_team(5, rank() == 0 ? 0 : 1, 0);
     if (rank() == 0) BOOST_TEST(status < 0);
     else expect_told(status, 0, bad_arguments);
+}
+
+BOOST_AUTO_TEST_CASE(a_wide_value_below_all_narrow_ones_is_zero) {
+    volatile double tiny = -1e-50;  // which not every compiler evaluates
+    BOOST_TEST(static_cast<float>(static_cast<ddl::bfloat16>(ddl::shim::wide_value{tiny})) == 0.0F);
 }
 
 BOOST_AUTO_TEST_CASE(precision_is_honoured) {
