@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <string>
+#include <thread>
 
 #include "doubles/cuda.hpp"
 #include "world.hpp"
@@ -354,7 +355,11 @@ BOOST_AUTO_TEST_CASE(a_call_that_reports_times_counts_what_failed_here_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
+    void* chosen = nullptr;
+    const auto ask = driver().find<int(void**)>("cuCtxGetCurrent");
+    BOOST_TEST_REQUIRE((ask(&chosen) == 0 && chosen == nullptr));
     BOOST_TEST_REQUIRE(ddl_init("-dev_sync 2") == DDL_SUCCESS);
+    BOOST_TEST((ask(&chosen) == 0 && chosen != nullptr));  // the rank's GPU
     const device<float> values{brings(3001)};
     const int before = seen().synchronised;
     BOOST_TEST(ddl_allreduce(values.data(), 3001) == DDL_SUCCESS);
@@ -371,10 +376,7 @@ BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
     seen().fails_at = 0;
     const int pinned = seen().pinned;
     void* memory = nullptr;
-    {
-        const chosen_device chosen;
-        BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
-    }
+    BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
     BOOST_TEST(seen().pinned == pinned + 1);
     int waited = seen().synchronised;
     BOOST_TEST(ddl_allreduce(memory, 32) == DDL_SUCCESS);  // behind what the device does there
@@ -382,6 +384,6 @@ BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
     waited = seen().synchronised;
     BOOST_TEST(ddl_memcpy_device_to_host(back.data(), memory, 128) == DDL_SUCCESS);
     BOOST_TEST(seen().synchronised > waited);
-    BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);  // by a thread that has chosen none
+    std::thread{[&] { BOOST_TEST(ddl_free(memory) == DDL_SUCCESS); }}.join();  // which has chosen none
     BOOST_TEST(seen().pinned == pinned);
 }

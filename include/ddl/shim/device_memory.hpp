@@ -14,6 +14,10 @@ public:
     /// nullptr while no driver is loaded, and so no memory of a device can be about. Costs some nanoseconds.
     static const device_memory* here() noexcept;
 
+    /// Makes a device the thread's, as cudaSetDevice does: the one of this number, which goes round. Nothing if the thread has one
+    /// already, or the process none.
+    void choose(int number) const;
+
     /// Whether the host cannot read what `data` points to. It can read managed and pinned memory.
     bool holds(const void* data) const;
     /// The context of memory that `holds`, kept alive by whoever allocated it.
@@ -63,6 +67,10 @@ private:
 
     function<int, const char**> words_{"cuGetErrorString", nullptr};
     function<unsigned, int*, void**, address> locate_{"cuPointerGetAttributes", nullptr};
+    function<unsigned> start_{"cuInit", nullptr};
+    function<int*> count_{"cuDeviceGetCount", nullptr};
+    function<void**> current_{"cuCtxGetCurrent", nullptr};
+    function<void*> make_current_{"cuCtxSetCurrent", nullptr};
     function<int*, int> device_{"cuDeviceGet", nullptr};
     function<void**, int> retain_{"cuDevicePrimaryCtxRetain", nullptr};
     function<int> release_{"cuDevicePrimaryCtxRelease_v2", nullptr};

@@ -131,6 +131,7 @@ int cuPointerGetAttributes(unsigned count, int* asked, void** answers, unsigned 
 int cuPointerGetAttribute(void* answer, int asked, unsigned long long at) {
     return cuPointerGetAttributes(1, &asked, &answer, at);
 }
+int cuDeviceGetCount(int* count) { return *count = 1, success; }
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, success; }
 int cuDevicePrimaryCtxRetain(void** its, int) { return *its = &context, success; }
 int cuDevicePrimaryCtxRelease_v2(int) { return success; }
@@ -143,6 +144,11 @@ int cuCtxPopCurrent_v2(void** its) {
     if (contexts == 0) return invalid_context;
     *its = &context;
     --contexts;
+    return success;
+}
+int cuCtxSetCurrent(void* its) {
+    if (its != &context) return invalid_context;
+    contexts = std::max(contexts, 1);
     return success;
 }
 int cuCtxGetCurrent(void** its) { return *its = contexts == 0 ? nullptr : &context, success; }

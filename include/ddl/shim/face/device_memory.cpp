@@ -52,14 +52,15 @@ device_memory::device_memory(void* driver) noexcept {
         one.call = reinterpret_cast<int (*)(Arguments...)>(::dlsym(driver, one.name));
     };
     const auto all = [&](auto&... each) { (find(each), ...); };
-    all(words_, locate_, device_, retain_, release_, push_, pop_, synchronize_, copy_, make_stream_, end_stream_,
-        make_event_, end_event_, mark_, await_, fetch_, store_, pin_, unpin_);
+    all(words_, locate_, start_, count_, current_, make_current_, device_, retain_, release_, push_, pop_, synchronize_,
+        copy_, make_stream_, end_stream_, make_event_, end_event_, mark_, await_, fetch_, store_, pin_, unpin_);
 }
 
 bool device_memory::is_complete() const noexcept {
     const auto all = [](const auto&... each) { return (... && (each.call != nullptr)); };
-    return all(words_, locate_, device_, retain_, release_, push_, pop_, synchronize_, copy_, make_stream_, end_stream_,
-               make_event_, end_event_, mark_, await_, fetch_, store_, pin_, unpin_);
+    return all(words_, locate_, start_, count_, current_, make_current_, device_, retain_, release_, push_, pop_,
+               synchronize_, copy_, make_stream_, end_stream_, make_event_, end_event_, mark_, await_, fetch_, store_,
+               pin_, unpin_);
 }
 
 template <class... Declared, class... Arguments>
@@ -81,6 +82,17 @@ device_memory::located device_memory::locate(const void* data) const {
         if (status == nobody_has_any) return {};
     if (status != success) call(locate_, 4U, asked, answers, address_of(data));  // which throws the words
     return result;
+}
+
+void device_memory::choose(int number) const {
+    int devices = 0;
+    void* chosen = nullptr;
+    const bool is_up = start_.call(0) == success && count_.call(&devices) == success;
+    if (!is_up || devices == 0 || (current_.call(&chosen) == success && chosen != nullptr)) return;
+    int device = 0;
+    call(device_, &device, number % devices);
+    call(retain_, &chosen, device);  // for as long as the process lives
+    call(make_current_, chosen);
 }
 
 bool device_memory::holds(const void* data) const {

@@ -130,7 +130,10 @@ DDL_API int ddl_init(const char* words) {
             refused(DDL_INVALID_ARGUMENT, "init", -1, "DDL is started already; call ddl_init once in a process"));
     const ddl_status status = start(here, words);
     here.by_user = status == DDL_OK;
-    return reported(status);
+    const device_memory* const driver = device_memory::here();
+    if (status != DDL_OK || driver == nullptr) return reported(status);
+    // one GPU a rank: programs take the one that is current afterwards
+    return reported(guarded(this_thread, "init", [&] { driver->choose(ddl_get_local_rank(here.world)); }));
 }
 
 DDL_API int ddl_finalize(void) {
