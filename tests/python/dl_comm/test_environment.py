@@ -7,7 +7,7 @@ import pytest
 
 CRAY = "import os\nimport numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport pyddl\n"
 RANGES = {"DL_COMM_DEFAULT_NTHREADS": (1, 1024), "DL_COMM_DEFAULT_PREC_LEVEL": (0, 1),
-          "DL_COMM_PIPELINE_CHUNK_KB": (1, 1 << 30), "DL_COMM_NUM_CUDA_STREAMS": (1, 1024)}
+          "DL_COMM_PIPELINE_CHUNK_KB": (1, 1_000_000), "DL_COMM_NUM_CUDA_STREAMS": (1, 1024)}
 
 
 @pytest.mark.parametrize("said, threads", [("", 2), ("1", 1), ("3", 3)])

@@ -8,7 +8,7 @@ from . import arrays, elements
 from .arguments import Arguments
 from .library import functions
 from .memory import Memory
-from .pending import Plan, Request
+from .pending import DevicePlan, Plan, Request
 
 _Array = typing.Any  # a NumPy array, memory of `malloc`, or what else `arrays` takes
 _Count = typing.Optional[int]
@@ -135,9 +135,10 @@ class Communicator(Arguments):
     def plan_allreduce(self, x: _Array, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> Plan:
         """An allreduce that is set up once: `plan()` carries it out on `x`, again and again."""
         span = self._span("plan_allreduce", x, n, type)
-        again = None if span.device is None else lambda: arrays.span_of(x)  # whose stream fills it may change
-        return Plan(self, "allreduce", (span.address, span.address, span.count, span.element,
-                                       self._number("plan_allreduce", op, "op")), (span, x), again)
+        arguments = (span.address, span.address, span.count, span.element, self._number("plan_allreduce", op, "op"))
+        if span.device is None:
+            return Plan(self, "allreduce", arguments, (span, x))
+        return DevicePlan(self, "allreduce", arguments, (span, x), lambda: arrays.span_of(x))  # its stream may change
 
     # ---- the group
 

@@ -60,14 +60,11 @@ class Request(_Pending):
 class Plan(_Pending):
     """A collective that is set up once: `plan()` carries it out, again and again, with the least overhead."""
 
-    def __init__(self, communicator, call, arguments, arrays, await_producer=None):
+    def __init__(self, communicator, call, arguments, arrays):
         super().__init__("plan_" + call, communicator, arguments, arrays)
-        self._await_producer = await_producer
 
     def __call__(self) -> int:
         """Carries it out."""
-        if self._await_producer is not None:
-            self._await_producer()
         self._check(functions.run_plan(self._handle))
         return 0
 
@@ -80,3 +77,15 @@ class Plan(_Pending):
     def __del__(self):
         if getattr(self, "_handle", None) is not None and functions is not None:
             functions.free_plan(self._handle)
+
+
+class DevicePlan(Plan):
+    """A plan for an array in a device, whose producer `await_producer` waits for before each call."""
+
+    def __init__(self, communicator, call, arguments, arrays, await_producer):
+        super().__init__(communicator, call, arguments, arrays)
+        self._await_producer = await_producer
+
+    def __call__(self) -> int:
+        self._await_producer()
+        return super().__call__()
