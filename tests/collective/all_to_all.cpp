@@ -19,8 +19,7 @@ template <class Schedule, class Ranks>
 void exchanges(Ranks& ranks, std::size_t each) {
     const std::size_t count = each * static_cast<std::size_t>(ranks.size());
     const auto label = labelled<Schedule>("all_to_all", ranks, count);
-    const std::size_t first = each * static_cast<std::size_t>(ranks.rank());
-    const auto wanted = [&](std::size_t i) { return small_value(static_cast<int>(i / each), first + i % each); };
+    const auto wanted = exchanged_values(ranks.rank(), each);
     guarded<int> data = small_values<int>(ranks.rank(), count);
     guarded<int> out{count};
     ddl::all_to_all<Schedule>(ranks, data, out);

@@ -151,10 +151,7 @@ BOOST_DATA_TEST_CASE(pairs_of_blocks_are_exchanged, data::make({1, 2, 3, 5}) * d
         device_messages team{wire, takes};
         for (const std::size_t each : {0U, 1U, 700U}) {
             const std::size_t count = each * static_cast<std::size_t>(team.size());
-            const std::size_t first = each * static_cast<std::size_t>(team.rank());
-            const auto wanted = [&](std::size_t i) {
-                return small_value(static_cast<int>(i / each), first + i % each);
-            };
+            const auto wanted = exchanged_values(team.rank(), each);
             auto values = small_values<float>(team.rank(), count);
             guarded<float> out{count};
             ddl::all_to_all(team, values, out);

@@ -72,10 +72,7 @@ BOOST_DATA_TEST_CASE(all_to_all, data::make({1, 2, 3, 5}), ranks) {
     grid_of_threads::run(ranks, [](grid_of_threads& team) {
         for (const std::size_t each : counts) {
             const std::size_t count = each * static_cast<std::size_t>(team.size());
-            const std::size_t first = each * static_cast<std::size_t>(team.rank());
-            const auto wanted = [&](std::size_t i) {
-                return small_value(static_cast<int>(i / each), first + i % each);
-            };
+            const auto wanted = exchanged_values(team.rank(), each);
             auto data = small_values<short>(team.rank(), count);
             guarded<short> out{count};
             in_one_launch(team, count, [&] { ddl::all_to_all(team, data, out); });

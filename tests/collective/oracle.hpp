@@ -41,6 +41,13 @@ guarded<Element> small_values(int rank, std::size_t count) {
     return {count, [rank](std::size_t i) { return small_value(rank, i); }};
 }
 
+/// What an all-to-all of `each` small values for every rank gives to `rank`.
+inline auto exchanged_values(int rank, std::size_t each) {
+    return [first = static_cast<std::size_t>(rank) * each, each](std::size_t i) {
+        return small_value(static_cast<int>(i / each), first + i % each);
+    };
+}
+
 /// `got[i]` must be `wanted(i)` for all `i`, and nothing around `got` may have changed.
 template <class Element, class Wanted>
 void require_values(const guarded<Element>& got, Wanted wanted, const std::string& otherwise) {

@@ -24,9 +24,7 @@ ddl::protocol exchange(Ranks& ranks, std::size_t each) {
         ddl::published_blocks{in.data(), count, ranks.size(), first, length, each, ranks.rank()}, [&](auto copy) {
             for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, ranks.rank(), out.data() + first(0, peer));
         });
-    require_values(
-        out, [&](std::size_t i) { return small_value(static_cast<int>(i / each), first(0, ranks.rank()) + i % each); },
-        ddl::to_string(way));
+    require_values(out, exchanged_values(ranks.rank(), each), ddl::to_string(way));
     return way;
 }
 

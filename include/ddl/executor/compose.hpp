@@ -50,6 +50,10 @@ inline constexpr bool in_rank_order =
         return true;
     });
 
+/// What may be named over levels with a library inside: the schedule across nodes, in a hierarchy whose inner is the library's.
+template <class Schedule>
+concept across_a_library = std::same_as<Schedule, tuned> || std::same_as<typename Schedule::inner, direct>;
+
 /// Holds the policies of a call against each other. The first mismatch is the only error a user sees.
 template <collective What, class Op, class Element, class Schedule, class Transport>
 consteval bool compose() {

@@ -86,10 +86,6 @@ concept library_inside = stacked_transport<Transport> && requires {
     std::remove_reference_t<decltype(std::declval<Transport&>().node())>::chooses_schedule;
 };
 
-/// What may be named over such: the schedule across nodes, in a hierarchy whose inner schedule is the library's.
-template <class Schedule>
-concept across_a_library = std::same_as<Schedule, tuned> || std::same_as<typename Schedule::inner, direct>;
-
 /// A level a schedule: long vectors are reduced inside, then across. How short ones travel is the wire's affair. Among few
 /// nodes the longest go round in a ring: partners that never change keep their connections at full speed.
 template <class Outer, class Short, class Longest>

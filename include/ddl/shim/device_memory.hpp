@@ -59,8 +59,9 @@ private:
     };
     using address = unsigned long long;
 
-    explicit device_memory(void* driver) noexcept;
-    bool is_complete() const noexcept;
+    device_memory() = default;
+    /// False if the driver lacks a function.
+    bool find_all(void* driver) noexcept;
     located locate(const void* data) const;
     template <class... Declared, class... Arguments>
     void call(const function<Declared...>& what, Arguments... arguments) const;

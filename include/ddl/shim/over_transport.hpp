@@ -45,7 +45,6 @@ public:
     void drain() noexcept override { ranks_.queue().drain(); }
     void refuse() noexcept override {
         // what the others get is news of this rank, which has its own
-        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};
         unless_asked(nobody, "refuse", [&] { barrier_over<direct, checked>(ranks_, collective::refused); });
     }
     ddl_status push(std::function<void()> call, const listener& heard) noexcept override {

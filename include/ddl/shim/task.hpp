@@ -38,6 +38,9 @@ struct listener {
     }
 };
 
+/// Where nobody wants to hear of it.
+inline constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};
+
 /// Runs `body` and turns what it throws into a status: between libraries, and to C, there are no exceptions.
 template <class Body>
 ddl_status guarded(const listener& heard, const char* operation, Body&& body) noexcept {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/cray/broadcast.hpp>
 #include <ddl/shim/cray/error_line.hpp>
 #include <ddl/shim/cray/team.hpp>
 #include <ddl/shim/dl_comm.h>

@@ -40,24 +40,20 @@ const device_memory* device_memory::here() noexcept {
     const unsigned long long now = libraries_so_far();
     if (looked.load(std::memory_order_relaxed) == now) return nullptr;
     if (void* const driver = ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW)) {
-        static const device_memory its{driver};
-        if (its.is_complete()) found.store(&its, std::memory_order_release);
+        static device_memory its;
+        static const bool is_complete = its.find_all(driver);
+        if (is_complete) found.store(&its, std::memory_order_release);
     }
     looked.store(now, std::memory_order_relaxed);
     return found.load(std::memory_order_acquire);
 }
 
-device_memory::device_memory(void* driver) noexcept {
+bool device_memory::find_all(void* driver) noexcept {
     const auto find = [driver]<class... Arguments>(function<Arguments...>& one) {
         one.call = reinterpret_cast<int (*)(Arguments...)>(::dlsym(driver, one.name));
+        return one.call != nullptr;
     };
-    const auto all = [&](auto&... each) { (find(each), ...); };
-    all(words_, locate_, start_, count_, current_, make_current_, device_, retain_, release_, push_, pop_, synchronize_,
-        copy_, make_stream_, end_stream_, make_event_, end_event_, mark_, await_, fetch_, store_, pin_, unpin_);
-}
-
-bool device_memory::is_complete() const noexcept {
-    const auto all = [](const auto&... each) { return (... && (each.call != nullptr)); };
+    const auto all = [&](auto&... each) { return (... && find(each)); };
     return all(words_, locate_, start_, count_, current_, make_current_, device_, retain_, release_, push_, pop_,
                synchronize_, copy_, make_stream_, end_stream_, make_event_, end_event_, mark_, await_, fetch_, store_,
                pin_, unpin_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ddl/kernel/copy.hpp>
+#include <ddl/executor/message_lanes.hpp>
 #include <ddl/shim/calls.hpp>
 #include <ddl/shim/staging.hpp>
 
@@ -80,7 +80,6 @@ public:
 
     /// After a failure: no copy runs on in memory that is the caller's again.
     void calm() noexcept {
-        constexpr listener nobody{[](void*, ddl_status, const char*) noexcept {}, nullptr};
         guarded(nobody, name(), [&] { room_->await_all(); });
     }
 

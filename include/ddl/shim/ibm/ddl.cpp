@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -102,19 +101,16 @@ int copied(const char* what, void* to, const void* from, std::size_t bytes) noex
             return reported(
                 refused(DDL_INVALID_ARGUMENT, what, -1, "%p was given back with ddl_free; allocate it anew", each));
     return reported(guarded(this_thread, what, [&] {
-        const device_memory* const driver = bytes == 0 ? nullptr : device_memory::here();
-        const void* const device = driver == nullptr     ? nullptr
-                                   : driver->holds(to)   ? to
-                                   : driver->holds(from) ? from
-                                                         : nullptr;
-        if (device == nullptr) {
-            if (driver != nullptr)
-                for (const void* const each : {static_cast<const void*>(to), from}) await_device(*driver, each);
-            if (bytes != 0) std::memcpy(to, from, bytes);
-            return;
+        if (bytes == 0) return;
+        if (const device_memory* const driver = device_memory::here()) {
+            for (const void* const each : {static_cast<const void*>(to), from})
+                if (driver->holds(each)) {
+                    const entered context{driver, driver->context_of(each)};
+                    return driver->copy(to, from, bytes);
+                }
+            for (const void* const each : {static_cast<const void*>(to), from}) await_device(*driver, each);
         }
-        const entered context{driver, driver->context_of(device)};
-        driver->copy(to, from, bytes);
+        std::memcpy(to, from, bytes);
     }));
 }
 

@@ -14,8 +14,8 @@
         apply(gradients)
     cdl.finalize()
 
-A list holds NumPy arrays, or tensors of frameworks on the host (by `__dlpack__`, `__array_interface__` or a buffer):
-contiguous, writable, of float32, float64, float16, bfloat16, int32 or int64.
+A list holds NumPy arrays, or tensors of frameworks (by `__dlpack__`, `__array_interface__`, `__cuda_array_interface__` or a
+buffer): contiguous, writable, of float32, float64, float16, bfloat16, int32 or int64.
 
 init, finalize, create_team, broadcast and gradients are called by all ranks, and those of one team in one order. Different teams
 may communicate at once, from different threads. Start the ranks with srun, mpirun or ddlrun; one process alone is one rank.
@@ -23,8 +23,8 @@ may communicate at once, from different threads. Start the ranks with srun, mpir
 Environment
     DL_COMM_DEFAULT_NTHREADS     threads of a team that was not created (2)
     DL_COMM_DEFAULT_PREC_LEVEL   its precision: 0 single, 1 double (0)
-    DL_COMM_PIPELINE_CHUNK_KB    KB of a copy between host and GPU (256)
-    DL_COMM_NUM_CUDA_STREAMS     CUDA streams of a thread for such copies (1)
+    DL_COMM_PIPELINE_CHUNK_KB    KB of a copy between host and GPU (1024)
+    DL_COMM_NUM_CUDA_STREAMS     CUDA streams of a thread for such copies (4)
 
 Failures are exceptions: ValueError and TypeError for arguments, `pyddl.Error` for the rest. What one rank throws, the others
 hear of: their call throws an error that names it.

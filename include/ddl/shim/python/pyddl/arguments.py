@@ -81,15 +81,7 @@ class Arguments:
     def _rooted(self, call, x, out, root, n, whole):
         root = self._number(call, root, "root")
         if root == self._rank:
-            source = self._span(call, x, None, None, writable=False)
-            target = self._span(call, out, None, None, "out")
-            self._agree(call, source, target)
-            count = (source.count, target.count)[whole]
-            part = (source.count, target.count)[1 - whole]
-            if part != self.block(count):
-                raise self._refused(call, "x" if whole == 1 else "out", ValueError(
-                    f"holds {part} elements, and of {count} this rank has {self.block(count)}; size it by block(count)"))
-            return self._run(call, source.address, target.address, count, source.element, root)
+            return self._blocks(call, x, out, whole, (root,))
         # without `n`: a block tells how long the whole is if all blocks are equally long
         argument, name = (x, "x") if whole == 1 else (out, "out")
         part = self._span(call, argument, None, None, name, writable=whole == 0)
