@@ -25,7 +25,7 @@ public:
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
         if constexpr (valid)
-            return explain_call<schedule, no_op, Element>(*ranks_, collective::all_to_all, in_, count_);
+            return explain_call<collective::all_to_all, schedule, no_op, Element>(*ranks_, in_, count_);
         else return {};
     }
 

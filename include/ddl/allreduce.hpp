@@ -30,7 +30,7 @@ public:
 
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, Op, Element>(*ranks_, collective::allreduce, in_, count_);
+        if constexpr (valid) return explain_call<collective::allreduce, schedule, Op, Element>(*ranks_, in_, count_);
         else return {};
     }
 

@@ -24,7 +24,7 @@ public:
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
         if constexpr (valid)
-            return explain_call<schedule, no_op, Element>(*ranks_, collective::broadcast, data_, count_);
+            return explain_call<collective::broadcast, schedule, no_op, Element>(*ranks_, data_, count_);
         else return {};
     }
 

@@ -179,8 +179,8 @@ void barrier_over(nccl<Host>& ranks, collective what = collective::barrier) {
     compare_levels<checked>(ranks.host(), describe<no_op, std::byte, Schedule>(what, 0, 0));
 }
 
-template <class Schedule, class Op, class Element, class Host>
-void explain_way(text& line, nccl<Host>&, collective, const void*, std::size_t) {
+template <collective What, class Schedule, class Op, class Element, class Host>
+void explain_way(text& line, nccl<Host>&, const void*, std::size_t) {
     line.append("by NCCL %d", NCCL_VERSION_CODE);
 }
 

@@ -25,7 +25,7 @@ public:
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, Op, Element>(*ranks_, collective::reduce, in_, count_);
+        if constexpr (valid) return explain_call<collective::reduce, schedule, Op, Element>(*ranks_, in_, count_);
         else return {};
     }
 

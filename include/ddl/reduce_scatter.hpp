@@ -27,7 +27,7 @@ public:
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
         if constexpr (valid)
-            return explain_call<schedule, Op, Element>(*ranks_, collective::reduce_scatter, in_, count_);
+            return explain_call<collective::reduce_scatter, schedule, Op, Element>(*ranks_, in_, count_);
         else return {};
     }
 

@@ -25,7 +25,7 @@ public:
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
-        if constexpr (valid) return explain_call<schedule, no_op, Element>(*ranks_, collective::scatter, in_, count_);
+        if constexpr (valid) return explain_call<collective::scatter, schedule, no_op, Element>(*ranks_, in_, count_);
         else return {};
     }
 

@@ -50,6 +50,8 @@ void sweep(const std::vector<int>& all_ranks) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(every_rank_has_the_sum_of_all, Place, every_place) { sweep<Place>(rank_counts<Place>()); }
 
+BOOST_AUTO_TEST_CASE(many_ranks_have_it_too) { sweep<places::threads>({16}); }
+
 BOOST_AUTO_TEST_CASE(whatever_the_order_in_which_messages_arrive) {
     sweep<places::messages<2>>({3});
     sweep<places::messages<3>>({4});

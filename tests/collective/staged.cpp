@@ -171,3 +171,13 @@ BOOST_AUTO_TEST_CASE(a_copy_that_fails_is_told_to_those_who_wait_for_it) {
         }
     });
 }
+
+BOOST_AUTO_TEST_CASE(a_plan_names_the_schedule_of_its_own_collective) {
+    ddl::recording::run(3, [](ddl::recording& host) {
+        staged_threads team{host, 256, 2};
+        const std::vector<float> in(5);
+        std::vector<float> out(15);
+        const std::string line = ddl::explain(ddl::gather_init(team, in, out));
+        require(line.find("on their way, each over recording: tree") != std::string::npos, line);
+    });
+}

@@ -8,13 +8,14 @@
 
 #include "places.hpp"
 
-/// Numbers of ranks: all small ones, powers of two among them and their neighbours, and one large; less where it is slow.
+/// Numbers of ranks: all small ones, powers of two among them and their neighbours; less where it is slow.
 template <class Place>
 std::vector<int> rank_counts() {
     if (Place::is_repetition) return {3, 6};
     if (under_thread_sanitizer) return {1, 2, 3, 5};
+    if (under_address_sanitizer) return {1, 2, 3, 4, 7};
     if (Place::is_slow) return {1, 2, 3, 4, 5, 7};
-    return {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+    return {1, 2, 3, 4, 5, 6, 7, 8, 9};
 }
 /// Multiples of the ranks of a node.
 inline std::vector<int> rank_counts_of_nodes(int members) {

@@ -4,7 +4,6 @@
 #include <ddl/transport/cuda_peer.cuh>
 #include <ddl/transport/staged.cuh>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "../collective/require.hpp"
@@ -28,27 +27,6 @@ void expect_no_device(const char* operation, Call call) {
     throw std::runtime_error("a GPU was found where none is to be seen");
 }
 
-/// Sets a variable, or takes it away.
-void say(const char* variable, const char* words) {
-    if (words == nullptr) unsetenv(variable);
-    else setenv(variable, words, 1);
-}
-
-void expect_shape(const char* kilobytes, const char* streams, std::size_t chunk_bytes, int slots) {
-    say("DL_COMM_PIPELINE_CHUNK_KB", kilobytes);
-    say("DL_COMM_NUM_CUDA_STREAMS", streams);
-    const auto shape = ddl::staging_shape::from_environment();
-    require(shape.chunk_bytes == chunk_bytes && shape.streams == slots, "what the variables say of staging");
-}
-
-void expect_refusal(const char* variable, const char* words) {
-    say(variable, words);
-    require_error(ddl::errc::invalid_argument,
-                  std::string{variable} + " is \"" + words + "\"; it takes a number from 1 to",
-                  [] { ddl::staging_shape::from_environment(); });
-    say(variable, nullptr);
-}
-
 }  // namespace
 
 int main() {
@@ -58,14 +36,6 @@ int main() {
             expect_no_device("staged", [&] { ddl::staged{host, ddl::staging_shape{}}; });
             ddl::barrier_over<ddl::direct, ddl::checked>(host);  // the host's communicator is as good as before
         });
-        expect_shape(nullptr, nullptr, std::size_t{1} << 20, 4);
-        expect_shape("", "", std::size_t{1} << 20, 4);
-        expect_shape("64", "9", 65'536, 9);
-        expect_shape("1000000", "1", 1'024'000'000, 1);
-        for (const char* words : {"0", "-1", "1000001", "64k", "x", "99999999999999999999"}) {
-            expect_refusal("DL_COMM_PIPELINE_CHUNK_KB", words);
-            expect_refusal("DL_COMM_NUM_CUDA_STREAMS", words);
-        }
         bool refused = false;
         try {
             ddl::cuda_peer::run(33, [](ddl::cuda_peer&) {});

@@ -260,6 +260,8 @@ BOOST_AUTO_TEST_CASE(explain_tells_what_becomes_of_a_call) {
     has(explained(ddl::tuned{}, cluster_of(1)),
         nodes + "hierarchical<direct, recursive_halving>: reduce-scatter in shared memory");
     has(explained(ddl::ring{}, cluster_of(1)), nodes + "ring over mpi between all ranks");
+    ddl::cluster world = cluster_of(1);
+    has(ddl::explain(ddl::broadcast_init(world, out)).c_str(), nodes + "recursive_halving over mpi between all ranks");
 }
 
 BOOST_AUTO_TEST_SUITE(split)

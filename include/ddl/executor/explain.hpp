@@ -35,22 +35,22 @@ struct spelled<few_or_many<Ranks, Few, Many>> {
 };
 
 /// What a call of `count` elements will do over a transport. `Schedule` is resolved for it.
-template <class Schedule, class Op, class Element, class Transport>
-text explain_call(Transport& ranks, collective what, const void* in, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, class Transport>
+text explain_call(Transport& ranks, const void* in, std::size_t count) {
     const std::size_t bytes = count * sizeof(Element);
     text line;
-    line.append("%s of %zu %s (%zu bytes)", to_string(what), count, element_name<Element>(), bytes);
+    line.append("%s of %zu %s (%zu bytes)", to_string(What), count, element_name<Element>(), bytes);
     if constexpr (!std::same_as<Op, no_op>) line.append(" by %s", op_name<Op>());
     line.append(" over %s, %d ranks: ", Transport::name, ranks.size());
-    explain_way<Schedule, Op, Element>(line, ranks, what, in, count);
+    explain_way<What, Schedule, Op, Element>(line, ranks, in, count);
     return line;
 }
 
-template <class Schedule, class Op, class Element, memory_transport Transport>
-void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, memory_transport Transport>
+void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     constexpr direct_limits limits = limits_of<Transport>;
     const std::size_t bytes = count * sizeof(Element);
-    const bool folds_all = what == collective::allreduce || what == collective::reduce;
+    constexpr bool folds_all = What == collective::allreduce || What == collective::reduce;
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if constexpr (!std::same_as<Chosen, direct>) {
@@ -92,14 +92,13 @@ std::size_t longest_transfer(const Program& program, int rank) noexcept {
     return static_cast<std::size_t>(most);
 }
 
-template <class Schedule, class Op, class Element, message_transport Transport>
-void explain_way(text& line, Transport& ranks, collective what, const void*, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, message_transport Transport>
+void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     using accumulator = accumulator_t<Op, Element>;
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (is_selected<Schedule>) line.append(", selected for this size");
-        if constexpr (schedule<Chosen>) {
-            if (what != collective::allreduce) return;
+        if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());
             if (std::same_as<Chosen, recursive_doubling> && count * sizeof(accumulator) <= contract_room(ranks))
                 line.append(", in the messages that compare the calls");
@@ -113,23 +112,25 @@ void explain_way(text& line, Transport& ranks, collective what, const void*, std
     });
 }
 
-template <class Schedule, class Op, class Element, stacked_transport Transport>
-void explain_way(text& line, Transport& ranks, collective, const void*, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, stacked_transport Transport>
+void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() { spelled<Chosen>::append(line); });
     line.append(", inside %s with %d ranks, across %s with %d", std::remove_reference_t<decltype(ranks.node())>::name,
                 ranks.node().size(), std::remove_reference_t<decltype(ranks.wire())>::name, ranks.wire().size());
 }
 
-template <class Schedule, class Op, class Element, clustered_transport Transport>
-void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, clustered_transport Transport>
+void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     if (ranks.nodes() == 1) {
         line.append("one node, so ");
         using node = std::remove_reference_t<decltype(ranks.node())>;
-        return explain_way<resolved<typename flattened<Schedule>::type, collective::allreduce, Op, node>, Op, Element>(
-            line, ranks.node(), what, in, count);
+        return explain_way<What, resolved<typename flattened<Schedule>::type, What, Op, node>, Op, Element>(
+            line, ranks.node(), in, count);
     }
     line.append("%d nodes, ", ranks.nodes());
-    using chosen = resolved<Schedule, collective::allreduce, Op, Transport>;
+    using level =  // on which it is resolved: an allreduce alone goes through both
+        std::conditional_t<What == collective::allreduce, Transport, std::remove_reference_t<decltype(ranks.wire())>>;
+    using chosen = resolved<Schedule, What, Op, level>;
     with_schedule<chosen>(count * sizeof(Element), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (hierarchy<Chosen>)

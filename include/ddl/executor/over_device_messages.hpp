@@ -251,10 +251,10 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
     barrier_over<recursive_doubling, Checking>(ranks.wire(), what);
 }
 
-template <class Schedule, class Op, class Element, device_message_transport Transport>
-void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, device_message_transport Transport>
+void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     if (!ranks.takes_device_memory())
-        return explain_way<tuned, Op, Element>(line, ranks.through_host(), what, in, count);
+        return explain_way<What, tuned, Op, Element>(line, ranks.through_host(), in, count);
     line.append("direct, by messages from device memory");
     if (!std::same_as<Op, no_op>) line.append(": every rank folds its block on its device");
 }

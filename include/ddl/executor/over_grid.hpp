@@ -330,22 +330,22 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
     barrier_over<Schedule, Checking>(ranks.host(), what);
 }
 
-template <class Schedule, class Op, class Element, grid_transport Transport>
-void explain_way(text& line, Transport& ranks, collective what, const void*, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, grid_transport Transport>
+void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     constexpr grid_limits limits = grid_limits_of<Transport>;
     line.append("direct, ");
-    if (what == collective::all_to_all)
+    if (What == collective::all_to_all)
         line.append("in one launch: every rank exchanges half of the blocks that it and a peer have for each other");
     else if (std::same_as<Op, no_op>)
         line.append("in one launch: every rank moves its block or share to where it belongs");
-    else if ((what == collective::allreduce || what == collective::reduce) && blocks_meet(ranks) &&
+    else if ((What == collective::allreduce || What == collective::reduce) && blocks_meet(ranks) &&
              count * sizeof(Element) <= limits.one_shot)
         line.append("one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
                     limits.one_shot);
     else
         line.append("fused two-shot in one launch: every rank folds its share into %s",
-                    what == collective::allreduce ? "all outputs"
-                    : what == collective::reduce  ? "the root's output"
+                    What == collective::allreduce ? "all outputs"
+                    : What == collective::reduce  ? "the root's output"
                                                   : "its own output");
 }
 

@@ -221,14 +221,14 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
     barrier_over<schedule_of<Schedule, collective::barrier, no_op, host_of<Transport>>, Checking>(ranks.host(), what);
 }
 
-template <class Schedule, class Op, class Element, staging_transport Transport>
-void explain_way(text& line, Transport& ranks, collective what, const void* in, std::size_t count) {
+template <collective What, class Schedule, class Op, class Element, staging_transport Transport>
+void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     using host = host_of<Transport>;
     line.append("through host memory in chunks of %zu bytes, %d on their way, each over %s: ", ranks.chunk_bytes(),
                 ranks.slots(), host::name);
     const std::size_t most = ranks.chunk_bytes() / sizeof(Element);
-    explain_way<schedule_of<Schedule, collective::allreduce, Op, host>, Op, Element>(line, ranks.host(), what, in,
-                                                                                     count < most ? count : most);
+    explain_way<What, schedule_of<Schedule, What, Op, host>, Op, Element>(line, ranks.host(), in,
+                                                                          count < most ? count : most);
 }
 
 }  // namespace ddl
