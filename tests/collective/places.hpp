@@ -11,17 +11,7 @@
 #include <vector>
 
 #include "private_memory.hpp"
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool under_thread_sanitizer = true;
-inline constexpr bool under_address_sanitizer = false;
-#elif defined(__has_feature)
-inline constexpr bool under_thread_sanitizer = __has_feature(thread_sanitizer);
-inline constexpr bool under_address_sanitizer = __has_feature(address_sanitizer);
-#else
-inline constexpr bool under_thread_sanitizer = false;
-inline constexpr bool under_address_sanitizer = false;
-#endif
+#include "under_sanitizers.hpp"
 
 /// Long enough for any call that goes well, on any machine.
 inline constexpr ddl::timeout patient{under_thread_sanitizer ? 60.0 : 20.0};

@@ -10,6 +10,9 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <functional>
+#include <utility>
+
 #include "../collective/device_of_files.hpp"
 #include "team.hpp"
 
@@ -225,7 +228,7 @@ BOOST_DATA_TEST_CASE(a_grid_that_does_not_start_keeps_nobody_waiting, data::make
         const double start = ddl::now();
         if (team.rank() == 2) team.device().refuses_launch = true;
         expect_error(ddl::errc::system, "nothing can be launched", [&] { ddl::allreduce(team, values); });
-        EXPECT(ddl::now() - start < 5);
+        EXPECT(ddl::now() - start < 30);
     });
 }
 
@@ -236,10 +239,10 @@ struct held_up_grid : grid {
     using grid::grid;
     template <class Body>
     void launch(const Body& body, ddl::grid_shape shape, const entry* entries, const ddl::call_site& where) {
-        sleep_for(seconds);
+        if (before_launch) before_launch();
         grid::launch(body, shape, entries, where);
     }
-    double seconds = 0;
+    std::function<void()> before_launch;
 };
 
 }  // namespace
@@ -247,17 +250,23 @@ struct held_up_grid : grid {
 BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given_up,
                      data::make({2, 3}) * data::make({gpus::own, gpus::shared}) * data::make({true, false}), ranks,
                      which, opening) {
+    const marks given_up;
+    const marks heard;
     run_team(ranks, [&](node_type& node) {
         held_up_grid team{node, gpu_of(which, node.rank())};
         device_values<int> values{team.device(), 10'000};
+        ddl::barrier(node);
         team.set_timeout(ddl::timeout{0.3});
         const bool late = team.rank() == 1;
-        if (late && opening) team.device().before_open = [] { sleep_for(1); };
-        if (late && !opening) team.seconds = 1;
+        const auto held_up = [&, peers = ranks - 1]() mutable { EXPECT(given_up.wait_for(std::exchange(peers, 0))); };
+        if (late && opening) team.device().before_open = held_up;
+        if (late && !opening) team.before_launch = held_up;
         expect_error(ddl::errc::timeout, late ? "a peer gave up" : "rank 1 did not arrive",
                      [&] { ddl::allreduce(team, values); });
-        EXPECT(team.device().launches == (late || opening ? 0 : 1));
-        sleep_for(2);  // who comes late finds us alive
+        EXPECT(team.device().launches == 0 || !(late || opening));
+        if (!late) given_up.leave();
+        for (int peer = 1; late && peer < ranks; ++peer) heard.leave();
+        EXPECT(late || heard.wait_for(1));  // who comes late finds us alive
     });
 }
 
@@ -283,20 +292,20 @@ BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
     });
 }
 
-BOOST_DATA_TEST_CASE(a_window_stays_for_a_while_as_long_as_a_peer_has_it_open, data::make({0.5, 6.0}), seconds) {
+BOOST_DATA_TEST_CASE(a_window_stays_for_a_while_as_long_as_a_peer_has_it_open, data::make({0.2, 6.0}), seconds) {
     run_team(3, [&](node_type& node) {
-        double start = 0;
+        double closed = 0;
         {
             grid team{node, node.rank()};
             ddl::barrier(team);
-            start = ddl::now();
-            if (team.rank() == 1) sleep_for(seconds);
+            if (team.rank() == 1) {
+                sleep_for(seconds);
+                closed = ddl::now();
+            }
         }
-        const double spent = ddl::now() - start;
-        EXPECT(spent >= std::min(seconds, 1.9));
-        EXPECT(spent < std::max(seconds + 1, 4.0) || node.rank() == 1);
-        EXPECT(node.rank() != 1 || spent < seconds + 1);
-        ddl::barrier(node);
+        const double left = ddl::now();
+        ddl::broadcast(node, std::span{&closed, 1}, 1);
+        EXPECT((left >= closed) == (seconds < 2 || node.rank() == 1));  // after 2 s they go without it
         grid again{node, node.rank()};
     });
 }
@@ -335,9 +344,7 @@ BOOST_AUTO_TEST_CASE(a_request_is_done_when_its_grid_is) {
         fill(values.span(), team.rank());
         team.device().delay = 0.2;
         auto later = team.on(7);
-        const double start = ddl::now();
         const ddl::request call = ddl::allreduce_async(later, values);
-        EXPECT(ddl::now() - start < 0.1);
         call.wait();
         EXPECT(team.device().is_idle() && team.device().launches == 1);
         EXPECT(team.device().marked == 0);
@@ -377,7 +384,7 @@ BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
     const double start = ddl::now();
     ranks.kill(1);
     const auto results = ranks.finish();
-    BOOST_TEST(ddl::now() - start < 15);
+    BOOST_TEST(ddl::now() - start < 30);
     survivors_know_that_rank_1_has_ended(results);
 }
 
@@ -397,6 +404,6 @@ BOOST_AUTO_TEST_CASE(a_process_that_dies_after_its_launch_is_told_to_the_others)
         });
     const double start = ddl::now();
     const auto results = ranks.finish();
-    BOOST_TEST(ddl::now() - start < 15);
+    BOOST_TEST(ddl::now() - start < 30);
     survivors_know_that_rank_1_has_ended(results);
 }

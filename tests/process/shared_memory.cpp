@@ -446,7 +446,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(a_rank_that_ends)
 
-BOOST_DATA_TEST_CASE(is_lost_to_all_who_wait_for_it_within_a_second, data::xrange(0, 4), victim) {
+BOOST_DATA_TEST_CASE(is_lost_to_all_who_wait_for_it_before_their_timeout, data::xrange(0, 4), victim) {
     const std::string job = fresh_job();
     children ranks;
     for (int rank = 0; rank < 4; ++rank)
@@ -461,7 +461,7 @@ BOOST_DATA_TEST_CASE(is_lost_to_all_who_wait_for_it_within_a_second, data::xrang
             try {
                 node.exchange(0, here);
             } catch (const ddl::error& failure) {
-                EXPECT(ddl::now() - start < 1.3);
+                EXPECT(ddl::now() - start < 20);
                 EXPECT(failure.code() == ddl::errc::peer_lost);
                 const std::string culprit = "rank " + std::to_string(victim) + " has ended";
                 EXPECT(std::strstr(failure.what(), culprit.c_str()) != nullptr);
