@@ -15,7 +15,8 @@
     cdl.finalize()
 
 A list holds NumPy arrays, or tensors of frameworks (by `__dlpack__`, `__array_interface__`, `__cuda_array_interface__` or a
-buffer): contiguous, writable, of float32, float64, float16, bfloat16, int32 or int64.
+buffer): contiguous, writable, of float32, float64, float16, bfloat16, int32 or int64. Tensors and variables of TensorFlow, which
+cannot be changed in place, stay as they are: the list that a call returns has new arrays in their place, to be assigned.
 
 init, finalize, create_team, broadcast and gradients are called by all ranks, and those of one team in one order. Different teams
 may communicate at once, from different threads. Start the ranks with srun, mpirun or ddlrun; one process alone is one rank.
