@@ -2,86 +2,21 @@
 // ranks: 1 2 3
 // mpi-ranks: 2
 // two-nodes: 2
+// cuda: a double
 #include <ddl/shim/ddl.hpp>
 #include <ddl/shim/dl_comm.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <string>
 #include <thread>
 
-#include "doubles/cuda.hpp"
+#include "doubles/device.hpp"
 #include "world.hpp"
 
 // In the order of a process's life: without a driver, with one, with chunks of 1 KB.
 
 namespace {
-
-/// The driver's double, loaded as programs load the driver.
-struct loaded_driver {
-    loaded_driver() : library{::dlopen(DDL_TEST_CUDA, RTLD_NOW)} {
-        if (library == nullptr) throw std::runtime_error(::dlerror());
-    }
-    template <class Function>
-    Function* find(const char* name) const {
-        return reinterpret_cast<Function*>(::dlsym(library, name));
-    }
-    void* library;
-};
-const loaded_driver& driver() {
-    static const loaded_driver its;
-    return its;
-}
-cuda_double& seen() {
-    static auto& its = *driver().find<cuda_double>("double_of_cuda");
-    return its;
-}
-
-/// What a thread has after cudaSetDevice.
-struct chosen_device {
-    chosen_device() {
-        driver().find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
-        driver().find<int(void*)>("cuCtxPushCurrent_v2")(context);
-    }
-    chosen_device(const chosen_device&) = delete;
-    chosen_device& operator=(const chosen_device&) = delete;
-    ~chosen_device() { driver().find<int(void**)>("cuCtxPopCurrent_v2")(&context); }
-    void* context = nullptr;
-};
-
-/// Elements in a device, where only copies reach them.
-template <class Element = float>
-class device {
-public:
-    explicit device(const std::vector<Element>& values, const char* allocate = "cuMemAlloc_v2")
-        : count_{values.size()} {
-        const auto make = driver().find<int(unsigned long long*, std::size_t, unsigned)>(allocate);
-        if (make(&at_, bytes() + 1, 1) != 0) throw std::bad_alloc{};
-        copy(at_, address(values.data()));
-    }
-    device(const device&) = delete;
-    device& operator=(const device&) = delete;
-    ~device() { driver().find<int(unsigned long long)>("cuMemFree_v2")(at_); }
-
-    Element* data() const { return reinterpret_cast<Element*>(at_); }
-    std::vector<Element> get() const {
-        std::vector<Element> values(count_);
-        copy(address(values.data()), at_);
-        return values;
-    }
-
-private:
-    static unsigned long long address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
-    std::size_t bytes() const { return count_ * sizeof(Element); }
-    void copy(unsigned long long to, unsigned long long from) const {
-        const chosen_device chosen;
-        driver().find<int(unsigned long long, unsigned long long, std::size_t)>("cuMemcpy")(to, from, bytes());
-    }
-
-    unsigned long long at_ = 0;
-    std::size_t count_;
-};
 
 constexpr std::size_t counts[] = {0, 1, 7, 256, 257, 3001};  // a chunk has 256 floats
 
@@ -99,6 +34,9 @@ void expect_usable() {
     expect_sums(values.get(), "afterwards");
 }
 
+/// Allocated while there is no driver.
+void* early = nullptr;
+
 /// A mismatch, behind which the ranks go on.
 void expect_mismatch(ddl_status failed) {
     expect_failure(DDL_MISMATCH, "", failed);
@@ -109,6 +47,7 @@ void expect_mismatch(ddl_status failed) {
 
 BOOST_AUTO_TEST_CASE(a_driver_may_come_between_two_calls) {
     ::setenv("DL_COMM_PIPELINE_CHUNK_KB", "1", 1);
+    BOOST_TEST_REQUIRE(ddl_malloc(&early, 64, 100) == 128U);
     std::vector<float> host = brings(10);
     REQUIRE_OK(ddl_run_allreduce(world(), host.data(), host.data(), 10, DDL_FLOAT, DDL_SUM));
     expect_sums(host);
@@ -371,6 +310,12 @@ BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
     BOOST_TEST(ddl_allreduce(values.data(), 3001) == DDL_SYSTEM);
     seen().fails_at = 0;
     const int pinned = seen().pinned;
+    BOOST_TEST(ddl_allreduce(static_cast<float*>(early) + 1, 31) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned + 1);
+    BOOST_TEST(ddl_allreduce(early, 32) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned + 1);  // once
+    BOOST_TEST(ddl_free(early) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned);
     void* memory = nullptr;
     BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
     BOOST_TEST(seen().pinned == pinned + 1);

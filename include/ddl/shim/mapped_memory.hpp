@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <pthread.h>
+#include <utility>
 #include <vector>
 
 namespace ddl::shim {
@@ -45,7 +46,7 @@ public:
         const std::lock_guard lock{mutex_};
         const auto first = reinterpret_cast<std::uintptr_t>(data);
         forget_given_back(first, first + bytes);
-        held_.insert_or_assign(first, block{bytes, std::move(source), nullptr});
+        held_.insert_or_assign(first, block{bytes, std::move(source)});
     }
 
     /// How long the block is that begins at `data`; 0 if none that is held does.
@@ -55,12 +56,30 @@ public:
         return place == held_.end() ? 0 : place->second.bytes;
     }
 
+    /// The block that begins at `data` is to be pinned as soon as there is a driver for it.
+    void want_pinned(const void* data) noexcept {
+        const std::lock_guard lock{mutex_};
+        const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
+        if (place == held_.end()) return;
+        place->second.to_pin = true;
+        to_pin_count_.fetch_add(1, std::memory_order_release);
+    }
+    /// The beginning and the length of the block into which `data` points, if it is yet to be pinned; else nullptr.
+    std::pair<void*, std::size_t> to_pin(const void* data) noexcept {
+        if (to_pin_count_.load(std::memory_order_acquire) == 0) [[likely]]
+            return {};
+        const std::lock_guard lock{mutex_};
+        const blocks::value_type* const found = around(data);
+        if (found == nullptr || !found->second.to_pin) return {};
+        return {reinterpret_cast<void*>(found->first), found->second.bytes};
+    }
     /// The block that begins at `data` is pinned in a context of CUDA's, which may use it.
     void pinned(const void* data, void* context) noexcept {
         const std::lock_guard lock{mutex_};
         const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
         if (place == held_.end()) return;
         place->second.pinned_in = context;
+        forget_to_pin(place->second);
         pinned_count_.fetch_add(1, std::memory_order_release);
     }
     /// Where the block is pinned into which `data` points; nullptr: nowhere.
@@ -68,9 +87,8 @@ public:
         if (pinned_count_.load(std::memory_order_acquire) == 0) [[likely]]
             return nullptr;
         const std::lock_guard lock{mutex_};
-        const auto at = reinterpret_cast<std::uintptr_t>(data);
-        const auto after = held_.upper_bound(at);
-        return after != held_.begin() && at < end_of(*std::prev(after)) ? std::prev(after)->second.pinned_in : nullptr;
+        const blocks::value_type* const found = around(data);
+        return found == nullptr ? nullptr : found->second.pinned_in;
     }
 
     /// False if `data` is not the beginning of a block that is held.
@@ -83,6 +101,7 @@ public:
             if (std::find(open_.begin(), open_.end(), place->second.source) != open_.end())
                 given_back_.insert_or_assign(place->first, place->second);
             given_back_count_.store(given_back_.size(), std::memory_order_release);
+            forget_to_pin(place->second);
             if (place->second.pinned_in != nullptr) pinned_count_.fetch_sub(1, std::memory_order_release);
             found.emplace(std::move(place->second));
             held_.erase(place);
@@ -104,7 +123,8 @@ private:
     struct block {
         std::size_t bytes;
         memory_source source;
-        void* pinned_in;
+        void* pinned_in = nullptr;
+        bool to_pin = false;
     };
 
     /// No fork comes while a thread is in here, for its child would find the lock taken for ever.
@@ -115,6 +135,17 @@ private:
 
     using blocks = std::map<std::uintptr_t, block>;
     static std::uintptr_t end_of(const blocks::value_type& one) noexcept { return one.first + one.second.bytes; }
+
+    /// The block that is held into which `data` points; nullptr: none.
+    const blocks::value_type* around(const void* data) const noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(data);
+        const auto after = held_.upper_bound(at);
+        return after != held_.begin() && at < end_of(*std::prev(after)) ? &*std::prev(after) : nullptr;
+    }
+    void forget_to_pin(block& one) noexcept {
+        if (one.to_pin) to_pin_count_.fetch_sub(1, std::memory_order_release);
+        one.to_pin = false;
+    }
 
     void forget_given_back(std::uintptr_t first, std::uintptr_t end) {
         auto place = given_back_.lower_bound(first);
@@ -129,6 +160,7 @@ private:
     blocks given_back_;
     std::atomic<std::size_t> given_back_count_{0};
     std::atomic<std::size_t> pinned_count_{0};
+    std::atomic<std::size_t> to_pin_count_{0};
 };
 
 }  // namespace ddl::shim
