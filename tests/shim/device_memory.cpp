@@ -3,6 +3,7 @@
 // mpi-ranks: 2
 // two-nodes: 2
 // cuda: a double
+// rows: few
 #include <ddl/shim/ddl.hpp>
 #include <ddl/shim/dl_comm.h>
 
@@ -91,7 +92,7 @@ BOOST_AUTO_TEST_CASE(long_vectors_pass_in_chunks_and_short_ones_at_once) {
 }
 
 BOOST_AUTO_TEST_CASE(managed_memory_is_used_where_it_is) {
-    const device<float> values{brings(3001), "cuMemAllocManaged"};
+    const device<float> values{brings(3001), true};
     const int before = seen().copies;
     REQUIRE_OK(ddl_run_allreduce(world(), values.data(), values.data(), 3001, DDL_FLOAT, DDL_SUM));
     BOOST_TEST(seen().copies == before);
@@ -256,15 +257,15 @@ BOOST_AUTO_TEST_CASE(the_plugin_of_cray_takes_it) {
     BOOST_TEST(own.get() == std::vector<float>(3001, static_cast<float>(size() - 1)));
     // several exchanges, of which those after a mistake are made all the same
     std::vector<float> floats(20'000, 1);
-    std::vector<double> doubles(20'000, 1);
+    std::vector<std::int64_t> integers(20'000, 1);
     void* gone = nullptr;
     REQUIRE_OK(ddl_allocate(world(), 80'000, &gone));
     REQUIRE_OK(ddl_deallocate(gone));
     const bool mistaken = rank() == size() - 1;
     tensors[0] = mistaken ? gone : floats.data();
-    tensors[1] = doubles.data();
+    tensors[1] = integers.data();
     lengths[0] = lengths[1] = 20'000;
-    types[1] = DL_COMM_DOUBLE;
+    types[1] = DL_COMM_INT64;
     BOOST_TEST(dl_comm_gradients(towers, lengths_of, types_of, &many, 1, 0) < 0);
     const std::string words = dl_comm_last_error();
     BOOST_TEST(words.find(mistaken ? "was given back" : "see its own error") != std::string::npos, words);

@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -42,11 +47,13 @@ public:
         given_back_count_.store(given_back_.size(), std::memory_order_release);
     }
 
-    void add(std::byte* data, std::size_t bytes, memory_source source) {
+    /// `copied`: a process made by fork gets what is in it, and not the memory itself, as of any other memory of its parent.
+    void add(std::byte* data, std::size_t bytes, memory_source source, bool copied = false) {
         const std::lock_guard lock{mutex_};
         const auto first = reinterpret_cast<std::uintptr_t>(data);
         forget_given_back(first, first + bytes);
-        held_.insert_or_assign(first, block{bytes, std::move(source)});
+        copied_count_ += copied ? 1 : 0;
+        held_.insert_or_assign(first, block{bytes, std::move(source), copied});
     }
 
     /// How long the block is that begins at `data`; 0 if none that is held does.
@@ -102,6 +109,7 @@ public:
                 given_back_.insert_or_assign(place->first, place->second);
             given_back_count_.store(given_back_.size(), std::memory_order_release);
             forget_to_pin(place->second);
+            copied_count_ -= place->second.copied ? 1 : 0;
             if (place->second.pinned_in != nullptr) pinned_count_.fetch_sub(1, std::memory_order_release);
             found.emplace(std::move(place->second));
             held_.erase(place);
@@ -123,14 +131,48 @@ private:
     struct block {
         std::size_t bytes;
         memory_source source;
+        bool copied;
         void* pinned_in = nullptr;
         bool to_pin = false;
     };
 
-    /// No fork comes while a thread is in here, for its child would find the lock taken for ever.
+    /// No fork comes while a thread is in here, for its child would find the lock taken for ever. The parent waits until the child
+    /// has copied, which closes the pipe then, however it ends.
     mapped_memory() {
-        constexpr auto unlock = [] { here().mutex_.unlock(); };
-        (void)::pthread_atfork([] { here().mutex_.lock(); }, unlock, unlock);
+        constexpr auto before = [] {
+            here().mutex_.lock();
+            here().waits_ = here().copied_count_ != 0 && ::pipe2(here().pipe_, O_CLOEXEC) == 0;
+        };
+        constexpr auto in_parent = [] {
+            if (here().waits_) {
+                ::close(here().pipe_[1]);
+                char none = 0;
+                while (::read(here().pipe_[0], &none, 1) < 0 && errno == EINTR) {}
+                ::close(here().pipe_[0]);
+            }
+            here().mutex_.unlock();
+        };
+        constexpr auto in_child = [] {
+            if (here().copied_count_ != 0) here().copy_for_child();
+            if (here().waits_)
+                for (const int end : here().pipe_) ::close(end);
+            here().mutex_.unlock();
+        };
+        (void)::pthread_atfork(before, in_parent, in_child);
+    }
+
+    /// Puts private pages in the place of shared ones. Where there is no memory for them the child may only read.
+    void copy_for_child() noexcept {
+        for (const auto& [first, one] : held_) {
+            if (!one.copied) continue;
+            void* const data = reinterpret_cast<void*>(first);
+            const std::size_t bytes =
+                (one.bytes + memory_source::alignment - 1) / memory_source::alignment * memory_source::alignment;
+            void* const copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (copy != MAP_FAILED) std::memcpy(copy, data, one.bytes);
+            if (copy == MAP_FAILED || ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED)
+                (void)::mprotect(data, bytes, PROT_READ);
+        }
     }
 
     using blocks = std::map<std::uintptr_t, block>;
@@ -161,6 +203,9 @@ private:
     std::atomic<std::size_t> given_back_count_{0};
     std::atomic<std::size_t> pinned_count_{0};
     std::atomic<std::size_t> to_pin_count_{0};
+    std::size_t copied_count_ = 0;
+    int pipe_[2] = {};
+    bool waits_ = false;  // in a fork, for the child
 };
 
 }  // namespace ddl::shim

@@ -47,10 +47,12 @@ struct chosen_device {
 template <class Element = float>
 class device {
 public:
-    explicit device(const std::vector<Element>& values, const char* allocate = "cuMemAlloc_v2")
-        : count_{values.size()} {
-        const auto make = driver().find<int(unsigned long long*, std::size_t, unsigned)>(allocate);
-        if (make(&at_, bytes() + 1, 1) != 0) throw std::bad_alloc{};
+    explicit device(const std::vector<Element>& values, bool managed = false) : count_{values.size()} {
+        const std::size_t room = bytes() + 1;
+        const int status =
+            managed ? driver().find<int(unsigned long long*, std::size_t, unsigned)>("cuMemAllocManaged")(&at_, room, 1)
+                    : driver().find<int(unsigned long long*, std::size_t)>("cuMemAlloc_v2")(&at_, room);
+        if (status != 0) throw std::bad_alloc{};
         copy(at_, address(values.data()));
     }
     device(const device&) = delete;
