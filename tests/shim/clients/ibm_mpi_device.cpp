@@ -6,8 +6,8 @@
 // cuda: a double
 #include "../doubles/device.hpp"
 #include "check.hpp"
-#include <ddl_mpi.hpp>
 #include <ddl.hpp>
+#include <ddl_mpi.hpp>
 
 int main(int argc, char** argv) {
     int provided = 0;
@@ -24,8 +24,8 @@ int main(int argc, char** argv) {
         CHECK(seen().copies - copies == (count == 600'000 ? 6 : 2));
         CHECK(values.get() == sums);
         std::vector<float> host(count, static_cast<float>(rank + 1));  // of all but rank 0
-        CHECK(ddl_allreduce_mpi("", rank == 0 ? values.data() : host.data(), count, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD) ==
-              DDL_SUCCESS);
+        CHECK(ddl_allreduce_mpi("", rank == 0 ? values.data() : host.data(), count, MPI_FLOAT, MPI_MAX,
+                                MPI_COMM_WORLD) == DDL_SUCCESS);
         CHECK((rank == 0 ? values.get() : host) == sums);
         if (rank == size - 1) seen().fails_at = 1;
         CHECK(ddl_allreduce_mpi("", values.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != DDL_SUCCESS);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda.hpp"
-
 #include <cstdint>
 #include <dlfcn.h>
 #include <new>
 #include <stdexcept>
 #include <vector>
+
+#include "cuda.hpp"
 
 // What a program has of a GPU, by the driver's double; DDL_TEST_CUDA is its file.
 

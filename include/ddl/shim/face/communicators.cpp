@@ -232,8 +232,7 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
             ranks->dev_sync = given.dev_sync;
             ranks->times.reset();
             if (performance::wanted(given))
-                ranks->times =
-                    std::make_unique<performance>(given, sent_in_levels(given, ranks->rank, ranks->size));
+                ranks->times = std::make_unique<performance>(given, sent_in_levels(given, ranks->rank, ranks->size));
             if (given.dbg_level > 0 && ranks->rank == 0)
                 std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", ranks->size,
                              ranks->ranks->transport(), words == nullptr ? "" : words,
