@@ -153,7 +153,7 @@ private:
             here().mutex_.unlock();
         };
         constexpr auto in_child = [] {
-            if (here().copied_count_ != 0) here().copy_for_child();
+            here().copy_for_child();
             if (here().waits_)
                 for (const int end : here().pipe_) ::close(end);
             here().mutex_.unlock();
@@ -163,8 +163,8 @@ private:
 
     /// Puts private pages in the place of shared ones. Where there is no memory for them the child may only read.
     void copy_for_child() noexcept {
-        for (const auto& [first, one] : held_) {
-            if (!one.copied) continue;
+        for (auto& [first, one] : held_) {
+            if (!std::exchange(one.copied, false)) continue;  // its own children inherit private pages
             void* const data = reinterpret_cast<void*>(first);
             const std::size_t bytes =
                 (one.bytes + memory_source::alignment - 1) / memory_source::alignment * memory_source::alignment;
@@ -173,6 +173,7 @@ private:
             if (copy == MAP_FAILED || ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED)
                 (void)::mprotect(data, bytes, PROT_READ);
         }
+        copied_count_ = 0;
     }
 
     using blocks = std::map<std::uintptr_t, block>;

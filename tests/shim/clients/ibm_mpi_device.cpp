@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (const std::size_t count : {1, 3001, 600'000}) {  // at once, and in chunks of 1 MiB
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{3001}, std::size_t{600'000}}) {  // at once, and in chunks
         const device<float> values{std::vector<float>(count, static_cast<float>(rank + 1))};
         const std::vector<float> sums(count, static_cast<float>(size * (size + 1)) / 2);
         const int copies = seen().copies;
