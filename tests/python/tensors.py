@@ -62,21 +62,19 @@ class Tensor:
         return new(ctypes.addressof(managed), name, None)
 
 
-class EagerTensor:
-    """A tensor of TensorFlow, which is not to be changed: it offers a copy, and an interface that says so."""
+class EagerTensor(Tensor):
+    """A tensor of TensorFlow, which is not to be changed, though DLPack and NumPy would."""
+
+    __module__ = "tensorflow.python.framework.ops"
 
     def __init__(self, array):
-        self._array = array
+        super().__init__(array, versioned=False)
 
     def numpy(self):
-        return self._array.copy()
+        return self.array.copy()
 
     def __array__(self, dtype=None, copy=None):
-        return numpy.array(self._array, dtype)
-
-    @property
-    def __array_interface__(self):
-        return dict(self._array.__array_interface__, data=(self._array.ctypes.data, True))
+        return numpy.array(self.array, dtype)
 
 
 class SGD:
@@ -86,6 +84,8 @@ class SGD:
         self.param_groups = [{"params": list(parameters), "lr": lr}]
 
     def step(self, closure=None):
+        if closure is not None:
+            closure()
         for group in self.param_groups:
             for each in group["params"]:
                 if each.grad is not None:

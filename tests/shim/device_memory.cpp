@@ -2,86 +2,22 @@
 // ranks: 1 2 3
 // mpi-ranks: 2
 // two-nodes: 2
+// cuda: a double
+// rows: few
 #include <ddl/shim/ddl.hpp>
 #include <ddl/shim/dl_comm.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <string>
 #include <thread>
 
-#include "doubles/cuda.hpp"
+#include "doubles/device.hpp"
 #include "world.hpp"
 
 // In the order of a process's life: without a driver, with one, with chunks of 1 KB.
 
 namespace {
-
-/// The driver's double, loaded as programs load the driver.
-struct loaded_driver {
-    loaded_driver() : library{::dlopen(DDL_TEST_CUDA, RTLD_NOW)} {
-        if (library == nullptr) throw std::runtime_error(::dlerror());
-    }
-    template <class Function>
-    Function* find(const char* name) const {
-        return reinterpret_cast<Function*>(::dlsym(library, name));
-    }
-    void* library;
-};
-const loaded_driver& driver() {
-    static const loaded_driver its;
-    return its;
-}
-cuda_double& seen() {
-    static auto& its = *driver().find<cuda_double>("double_of_cuda");
-    return its;
-}
-
-/// What a thread has after cudaSetDevice.
-struct chosen_device {
-    chosen_device() {
-        driver().find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
-        driver().find<int(void*)>("cuCtxPushCurrent_v2")(context);
-    }
-    chosen_device(const chosen_device&) = delete;
-    chosen_device& operator=(const chosen_device&) = delete;
-    ~chosen_device() { driver().find<int(void**)>("cuCtxPopCurrent_v2")(&context); }
-    void* context = nullptr;
-};
-
-/// Elements in a device, where only copies reach them.
-template <class Element = float>
-class device {
-public:
-    explicit device(const std::vector<Element>& values, const char* allocate = "cuMemAlloc_v2")
-        : count_{values.size()} {
-        const auto make = driver().find<int(unsigned long long*, std::size_t, unsigned)>(allocate);
-        if (make(&at_, bytes() + 1, 1) != 0) throw std::bad_alloc{};
-        copy(at_, address(values.data()));
-    }
-    device(const device&) = delete;
-    device& operator=(const device&) = delete;
-    ~device() { driver().find<int(unsigned long long)>("cuMemFree_v2")(at_); }
-
-    Element* data() const { return reinterpret_cast<Element*>(at_); }
-    std::vector<Element> get() const {
-        std::vector<Element> values(count_);
-        copy(address(values.data()), at_);
-        return values;
-    }
-
-private:
-    static unsigned long long address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
-    std::size_t bytes() const { return count_ * sizeof(Element); }
-    void copy(unsigned long long to, unsigned long long from) const {
-        const chosen_device chosen;
-        driver().find<int(unsigned long long, unsigned long long, std::size_t)>("cuMemcpy")(to, from, bytes());
-    }
-
-    unsigned long long at_ = 0;
-    std::size_t count_;
-};
 
 constexpr std::size_t counts[] = {0, 1, 7, 256, 257, 3001};  // a chunk has 256 floats
 
@@ -99,6 +35,9 @@ void expect_usable() {
     expect_sums(values.get(), "afterwards");
 }
 
+/// Allocated while there is no driver.
+void* early = nullptr;
+
 /// A mismatch, behind which the ranks go on.
 void expect_mismatch(ddl_status failed) {
     expect_failure(DDL_MISMATCH, "", failed);
@@ -109,6 +48,7 @@ void expect_mismatch(ddl_status failed) {
 
 BOOST_AUTO_TEST_CASE(a_driver_may_come_between_two_calls) {
     ::setenv("DL_COMM_PIPELINE_CHUNK_KB", "1", 1);
+    BOOST_TEST_REQUIRE(ddl_malloc(&early, 64, 100) == 128U);
     std::vector<float> host = brings(10);
     REQUIRE_OK(ddl_run_allreduce(world(), host.data(), host.data(), 10, DDL_FLOAT, DDL_SUM));
     expect_sums(host);
@@ -152,7 +92,7 @@ BOOST_AUTO_TEST_CASE(long_vectors_pass_in_chunks_and_short_ones_at_once) {
 }
 
 BOOST_AUTO_TEST_CASE(managed_memory_is_used_where_it_is) {
-    const device<float> values{brings(3001), "cuMemAllocManaged"};
+    const device<float> values{brings(3001), true};
     const int before = seen().copies;
     REQUIRE_OK(ddl_run_allreduce(world(), values.data(), values.data(), 3001, DDL_FLOAT, DDL_SUM));
     BOOST_TEST(seen().copies == before);
@@ -225,8 +165,9 @@ BOOST_AUTO_TEST_CASE(some_ranks_may_bring_memory_of_the_host) {
             REQUIRE_OK(ddl_run_allreduce_n(world(), tensors, lengths, 2, DDL_FLOAT, DDL_MAXIMUM));
             expect_sums(values(), "many");
             std::vector<float> sum(count);
-            REQUIRE_OK(ddl_run_reduce(world(), data, sum.data(), count, DDL_FLOAT, DDL_AVERAGE, one));
-            if (rank() == one) expect_sums(sum, "reduce");
+            REQUIRE_OK(ddl_run_reduce(world(), data, sum.data(), count, DDL_FLOAT, DDL_SUM, one));
+            for (std::size_t i = 0; i < count && rank() == one; ++i)
+                BOOST_TEST_REQUIRE(sum[i] == static_cast<float>(size() * summed(i)));
         }
 }
 
@@ -317,15 +258,15 @@ BOOST_AUTO_TEST_CASE(the_plugin_of_cray_takes_it) {
     BOOST_TEST(own.get() == std::vector<float>(3001, static_cast<float>(size() - 1)));
     // several exchanges, of which those after a mistake are made all the same
     std::vector<float> floats(20'000, 1);
-    std::vector<double> doubles(20'000, 1);
+    std::vector<std::int64_t> integers(20'000, 1);
     void* gone = nullptr;
     REQUIRE_OK(ddl_allocate(world(), 80'000, &gone));
     REQUIRE_OK(ddl_deallocate(gone));
     const bool mistaken = rank() == size() - 1;
     tensors[0] = mistaken ? gone : floats.data();
-    tensors[1] = doubles.data();
+    tensors[1] = integers.data();
     lengths[0] = lengths[1] = 20'000;
-    types[1] = DL_COMM_DOUBLE;
+    types[1] = DL_COMM_INT64;
     BOOST_TEST(dl_comm_gradients(towers, lengths_of, types_of, &many, 1, 0) < 0);
     const std::string words = dl_comm_last_error();
     BOOST_TEST(words.find(mistaken ? "was given back" : "see its own error") != std::string::npos, words);
@@ -371,6 +312,12 @@ BOOST_AUTO_TEST_CASE(the_interface_of_ibm_takes_it) {
     BOOST_TEST(ddl_allreduce(values.data(), 3001) == DDL_SYSTEM);
     seen().fails_at = 0;
     const int pinned = seen().pinned;
+    BOOST_TEST(ddl_allreduce(static_cast<float*>(early) + 1, 31) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned + 1);
+    BOOST_TEST(ddl_allreduce(early, 32) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned + 1);  // once
+    BOOST_TEST(ddl_free(early) == DDL_SUCCESS);
+    BOOST_TEST(seen().pinned == pinned);
     void* memory = nullptr;
     BOOST_TEST(ddl_malloc(&memory, 64, 100) == 128U);  // the device can use it as its own
     BOOST_TEST(seen().pinned == pinned + 1);

@@ -5,6 +5,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <string>
+
 namespace data = boost::unit_test::data;
 namespace shim = ddl::shim;
 
@@ -46,4 +48,28 @@ BOOST_DATA_TEST_CASE(on_nodes_the_outer_levels_are_those_of_the_extents, data::x
     const ddl::shape nodes{extents[0], extents[1] * extents[2] * extents[3]};
     BOOST_TEST(static_cast<bool>(ddl::prove_allreduce(shim::enhanced_on_nodes::allreduce(nodes))));
     BOOST_TEST(static_cast<bool>(ddl::prove_allreduce(shim::halvings_on_nodes::allreduce(nodes))));
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_is_told_the_level_of_each_round) {
+    constexpr int extents[] = {2, 1, 3, 1};
+    const auto levels_of = [](const auto& program, int rank, const shim::level_clock& clock) {
+        std::string levels;
+        for (int round = 0; round < program.rounds(); ++round) {
+            levels += clock.level() < 0 ? '-' : static_cast<char>('0' + clock.level());
+            (void)program.width(rank, round);
+            levels += static_cast<char>('0' + clock.level());
+        }
+        return levels;
+    };
+    shim::level_clock clock;
+    shim::by_extents::use(extents, &clock);
+    for (int rank = 0; rank < 6; ++rank)
+        BOOST_TEST(levels_of(shim::rings::allreduce(ddl::shape{6}), rank, clock) == "-0-2-2-2-2-0");
+    BOOST_TEST(clock.level() == -1);
+    BOOST_TEST((clock.seconds(0) > 0 && clock.seconds(1) == 0 && clock.seconds(2) > 0));
+    // across nodes the time between the rounds is that of the memory of the node
+    BOOST_TEST(levels_of(shim::in_extents<ddl::ring, ddl::ring, 1>::allreduce(ddl::shape{3}), 1, clock) == "02020202");
+    BOOST_TEST(clock.level() == 0);
+    shim::by_extents::use(extents);
+    BOOST_TEST(levels_of(shim::rings::allreduce(ddl::shape{6}), 0, clock) == "000000000000");  // nobody asks
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +89,19 @@ BOOST_AUTO_TEST_CASE(before_the_plugin_is_started_nothing_works_and_nothing_brea
     BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(0) < 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_variable_that_one_rank_cannot_read_is_told_on_all) {
+    BOOST_TEST_REQUIRE(dl_comm_init_mpi() == 0);
+    for (const char* const variable : {"DL_COMM_PIPELINE_CHUNK_KB", "DL_COMM_NUM_CUDA_STREAMS"}) {
+        if (rank() == size() - 1) ::setenv(variable, "many", 1);
+        BOOST_TEST(dl_comm_init() < 0);
+        const std::string heard = dl_comm_last_error();
+        BOOST_TEST(heard == "rank " + std::to_string(size() - 1) + ": " + variable +
+                                " is \"many\"; it takes a number from 1 to " +
+                                (std::string{variable}.ends_with("KB") ? "1000000" : "1024"));
+        ::unsetenv(variable);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(init_meets_the_others_if_nobody_did) {
     BOOST_TEST_REQUIRE(dl_comm_init() == 0);
     BOOST_TEST(dl_comm_init_mpi() == 0);
@@ -100,6 +114,16 @@ BOOST_AUTO_TEST_CASE(a_team_that_nobody_made_is_made_as_the_environment_says) {
     BOOST_TEST(average(tensor, DL_COMM_FLOAT, 9) == 0);
     BOOST_TEST(tensor[9] == static_cast<float>(size() - 1) / 2);
     BOOST_TEST(dl_create_team(9, 1, 0) < 0);  // it is there now
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_makes_no_team_has_one_for_all_numbers_in_which_ranks_name_the_same) {
+    std::vector<float> tensor(10, static_cast<float>(rank()));
+    if (size() > 1)
+        expect_told(average(tensor, DL_COMM_FLOAT, rank() == size() - 1 ? 4 : 9), rank() == size() - 1 ? 0 : size() - 1,
+                    "names another team or brings other lists");
+    BOOST_TEST(tensor[0] == static_cast<float>(rank()));
+    BOOST_TEST(average(tensor, DL_COMM_FLOAT, 4) == 0);
+    BOOST_TEST(tensor[9] == static_cast<float>(size() - 1) / 2);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_names_no_team_is_named_to_those_who_wait_in_the_only_one) {
@@ -296,7 +320,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_on_all_ranks_and_the_team_go
         lists<float> shorter{towers, DL_COMM_FLOAT};
         shorter.lengths[0][0] = rank() == size() - 1 ? 3 : 4;
         const int other = rank() == size() - 1 ? 0 : size() - 1;
-        expect_told(shorter.gradients(0), other, "brings other lists; pass equal lengths and types");
+        expect_told(shorter.gradients(0), other, "names another team or brings other lists; pass equal teams, lengths");
         expect_told(shorter.broadcast(0), other, "brings other lists; pass equal lengths and types");
         expect_told(lists<float>(towers, DL_COMM_FLOAT).broadcast(rank() == 0 ? 1 : 0), rank() == 0 ? 1 : 0,
                     "names root");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/shim/level_clock.hpp>
 #include <ddl/shim/registry.hpp>
 #include <ddl/transport/memory_source.hpp>
 
@@ -45,8 +46,8 @@ public:
     virtual memory_source memory() const noexcept = 0;
     /// How many ranks each of the levels of `by_extents` has, innermost first.
     virtual void set_extents(const int* extents) noexcept = 0;
-    /// Makes them those of the next calls of this thread.
-    virtual void use_extents() const noexcept = 0;
+    /// Makes them those of the next calls of this thread, which `clock` times if it is not nullptr.
+    virtual void use_extents(level_clock* clock) const noexcept = 0;
     /// Whether the machine groups the ranks so: consecutive ones, equally many a node.
     virtual bool nodes_of(int ranks) const noexcept = 0;
 };

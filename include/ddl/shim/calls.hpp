@@ -62,14 +62,18 @@ ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, 
 
 inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task& asked,
                             const listener& heard) noexcept {
-    if (ranks.has_extents) ranks.ranks->use_extents();
     const bool timed = ranks.times != nullptr && performance::counts(asked.what);
+    if (ranks.has_extents) ranks.ranks->use_extents(timed ? &ranks.times->clock() : nullptr);
     const double begin = timed ? now() : 0;
     bool has_met = false;
     ddl_status status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false, has_met)
                                         : how.run(ranks.object, asked, heard);
     if (status == asked_again) [[unlikely]]
         status = carry_out_staged(ranks, how, asked, heard, true, has_met);
+    if (timed) {
+        ranks.times->clock().enter(-1);
+        ranks.ranks->use_extents(nullptr);
+    }
     if (timed && (status == DDL_OK || has_met)) {  // all ranks count the call, or none does
         const ddl_status compared = ranks.times->add(*ranks.ranks, now() - begin, asked, heard);
         if (status == DDL_OK) status = compared;

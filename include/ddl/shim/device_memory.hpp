@@ -107,8 +107,15 @@ private:
     const device_memory* driver_;
 };
 
+/// Pins memory of ours into which `data` points, if it waits for that: from now on the device of the thread may use it as its own.
+inline void pin_if_wanted(const device_memory& driver, const void* data) {
+    if (const auto [begin, bytes] = mapped_memory::here().to_pin(data); begin != nullptr && driver.pin(begin, bytes))
+        mapped_memory::here().pinned(begin, driver.context_of(begin));
+}
+
 /// Waits for the device that may still be at work on `data`, if that is memory of ours and pinned.
 inline void await_device(const device_memory& driver, const void* data) {
+    pin_if_wanted(driver, data);
     void* const context = mapped_memory::here().pinned_in(data);
     if (context == nullptr) return;
     const entered its{&driver, context};

@@ -33,14 +33,14 @@ typedef enum dlDataType_t DDL_SHIM_INT {
 
 /** Meets the other processes, so that ranks are known; `dl_comm_init` does it if nobody did. */
 int dl_comm_init_mpi(void);
-/** Starts the plugin. */
+/** Starts the plugin. All ranks call it: a variable that one of them cannot read is an error on all. */
 int dl_comm_init(void);
 /** Ends it, and MPI if it was started here. A second call does nothing. */
 int dl_comm_finalize(void);
 
 /** Makes team `teamID`, counted from 0, of `nthreads_in_team` threads, each with communicators of its own. `prec_level`: sums of
  * float, half and bfloat16 in float (0) or in double (1); double is always added in double. A program that makes no team gets
- * teams of DL_COMM_DEFAULT_NTHREADS threads and of DL_COMM_DEFAULT_PREC_LEVEL at their first use. */
+ * one of DL_COMM_DEFAULT_NTHREADS threads and of DL_COMM_DEFAULT_PREC_LEVEL at its first use, whatever its number. */
 int dl_create_team(int teamID, int nthreads_in_team, int prec_level);
 /** The same. */
 int dl_comm_create_team(int teamID, int nthreads_in_team, int prec_level);

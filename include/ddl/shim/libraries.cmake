@@ -20,6 +20,7 @@ function(ddl_add_common_shim target transport)
       SCHEDULES ddl::tuned COLLECTIVES allreduce
       TRANSPORTS ${transport} VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR} ${ARGN})
     ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float SCHEDULES ddl::shim::rings COLLECTIVES allreduce)
+    ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float SCHEDULES ddl::tuned COLLECTIVES reduce reduce_scatter)
     return()
   endif()
   ddl_add_shim(${target} OPS ${ddl_shim_sums} ddl::average ELEMENTS ${ddl_shim_numbers} SCHEDULES ddl::tuned

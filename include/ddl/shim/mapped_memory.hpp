@@ -5,12 +5,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace ddl::shim {
@@ -41,11 +47,13 @@ public:
         given_back_count_.store(given_back_.size(), std::memory_order_release);
     }
 
-    void add(std::byte* data, std::size_t bytes, memory_source source) {
+    /// `copied`: a process made by fork gets what is in it, and not the memory itself, as of any other memory of its parent.
+    void add(std::byte* data, std::size_t bytes, memory_source source, bool copied = false) {
         const std::lock_guard lock{mutex_};
         const auto first = reinterpret_cast<std::uintptr_t>(data);
         forget_given_back(first, first + bytes);
-        held_.insert_or_assign(first, block{bytes, std::move(source), nullptr});
+        copied_count_ += copied ? 1 : 0;
+        held_.insert_or_assign(first, block{bytes, std::move(source), copied});
     }
 
     /// How long the block is that begins at `data`; 0 if none that is held does.
@@ -55,12 +63,30 @@ public:
         return place == held_.end() ? 0 : place->second.bytes;
     }
 
+    /// The block that begins at `data` is to be pinned as soon as there is a driver for it.
+    void want_pinned(const void* data) noexcept {
+        const std::lock_guard lock{mutex_};
+        const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
+        if (place == held_.end()) return;
+        place->second.to_pin = true;
+        to_pin_count_.fetch_add(1, std::memory_order_release);
+    }
+    /// The beginning and the length of the block into which `data` points, if it is yet to be pinned; else nullptr.
+    std::pair<void*, std::size_t> to_pin(const void* data) noexcept {
+        if (to_pin_count_.load(std::memory_order_acquire) == 0) [[likely]]
+            return {};
+        const std::lock_guard lock{mutex_};
+        const blocks::value_type* const found = around(data);
+        if (found == nullptr || !found->second.to_pin) return {};
+        return {reinterpret_cast<void*>(found->first), found->second.bytes};
+    }
     /// The block that begins at `data` is pinned in a context of CUDA's, which may use it.
     void pinned(const void* data, void* context) noexcept {
         const std::lock_guard lock{mutex_};
         const auto place = held_.find(reinterpret_cast<std::uintptr_t>(data));
         if (place == held_.end()) return;
         place->second.pinned_in = context;
+        forget_to_pin(place->second);
         pinned_count_.fetch_add(1, std::memory_order_release);
     }
     /// Where the block is pinned into which `data` points; nullptr: nowhere.
@@ -68,9 +94,8 @@ public:
         if (pinned_count_.load(std::memory_order_acquire) == 0) [[likely]]
             return nullptr;
         const std::lock_guard lock{mutex_};
-        const auto at = reinterpret_cast<std::uintptr_t>(data);
-        const auto after = held_.upper_bound(at);
-        return after != held_.begin() && at < end_of(*std::prev(after)) ? std::prev(after)->second.pinned_in : nullptr;
+        const blocks::value_type* const found = around(data);
+        return found == nullptr ? nullptr : found->second.pinned_in;
     }
 
     /// False if `data` is not the beginning of a block that is held.
@@ -83,6 +108,8 @@ public:
             if (std::find(open_.begin(), open_.end(), place->second.source) != open_.end())
                 given_back_.insert_or_assign(place->first, place->second);
             given_back_count_.store(given_back_.size(), std::memory_order_release);
+            forget_to_pin(place->second);
+            copied_count_ -= place->second.copied ? 1 : 0;
             if (place->second.pinned_in != nullptr) pinned_count_.fetch_sub(1, std::memory_order_release);
             found.emplace(std::move(place->second));
             held_.erase(place);
@@ -104,17 +131,64 @@ private:
     struct block {
         std::size_t bytes;
         memory_source source;
-        void* pinned_in;
+        bool copied;
+        void* pinned_in = nullptr;
+        bool to_pin = false;
     };
 
-    /// No fork comes while a thread is in here, for its child would find the lock taken for ever.
+    /// No fork comes while a thread is in here, for its child would find the lock taken for ever. The parent waits until the child
+    /// has copied, which closes the pipe then, however it ends.
     mapped_memory() {
-        constexpr auto unlock = [] { here().mutex_.unlock(); };
-        (void)::pthread_atfork([] { here().mutex_.lock(); }, unlock, unlock);
+        constexpr auto before = [] {
+            here().mutex_.lock();
+            here().waits_ = here().copied_count_ != 0 && ::pipe2(here().pipe_, O_CLOEXEC) == 0;
+        };
+        constexpr auto in_parent = [] {
+            if (here().waits_) {
+                ::close(here().pipe_[1]);
+                char none = 0;
+                while (::read(here().pipe_[0], &none, 1) < 0 && errno == EINTR) {}
+                ::close(here().pipe_[0]);
+            }
+            here().mutex_.unlock();
+        };
+        constexpr auto in_child = [] {
+            here().copy_for_child();
+            if (here().waits_)
+                for (const int end : here().pipe_) ::close(end);
+            here().mutex_.unlock();
+        };
+        (void)::pthread_atfork(before, in_parent, in_child);
+    }
+
+    /// Puts private pages in the place of shared ones. Where there is no memory for them the child may only read.
+    void copy_for_child() noexcept {
+        for (auto& [first, one] : held_) {
+            if (!std::exchange(one.copied, false)) continue;  // its own children inherit private pages
+            void* const data = reinterpret_cast<void*>(first);
+            const std::size_t bytes =
+                (one.bytes + memory_source::alignment - 1) / memory_source::alignment * memory_source::alignment;
+            void* const copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (copy != MAP_FAILED) std::memcpy(copy, data, one.bytes);
+            if (copy == MAP_FAILED || ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED)
+                (void)::mprotect(data, bytes, PROT_READ);
+        }
+        copied_count_ = 0;
     }
 
     using blocks = std::map<std::uintptr_t, block>;
     static std::uintptr_t end_of(const blocks::value_type& one) noexcept { return one.first + one.second.bytes; }
+
+    /// The block that is held into which `data` points; nullptr: none.
+    const blocks::value_type* around(const void* data) const noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(data);
+        const auto after = held_.upper_bound(at);
+        return after != held_.begin() && at < end_of(*std::prev(after)) ? &*std::prev(after) : nullptr;
+    }
+    void forget_to_pin(block& one) noexcept {
+        if (one.to_pin) to_pin_count_.fetch_sub(1, std::memory_order_release);
+        one.to_pin = false;
+    }
 
     void forget_given_back(std::uintptr_t first, std::uintptr_t end) {
         auto place = given_back_.lower_bound(first);
@@ -129,6 +203,10 @@ private:
     blocks given_back_;
     std::atomic<std::size_t> given_back_count_{0};
     std::atomic<std::size_t> pinned_count_{0};
+    std::atomic<std::size_t> to_pin_count_{0};
+    std::size_t copied_count_ = 0;
+    int pipe_[2] = {};
+    bool waits_ = false;  // in a fork, for the child
 };
 
 }  // namespace ddl::shim

@@ -75,7 +75,7 @@ public:
         drain();  // calls under way still look at the old ones
         std::copy_n(extents, by_extents::levels, extents_);
     }
-    void use_extents() const noexcept override { by_extents::use(extents_); }
+    void use_extents(level_clock* clock) const noexcept override { by_extents::use(extents_, clock); }
     bool nodes_of(int ranks) const noexcept override {
         if constexpr (clustered_transport<Transport>) {
             auto& world = const_cast<Transport&>(ranks_);

@@ -5,6 +5,7 @@
 #include <ddl/shim/binding.hpp>
 #include <ddl/shim/options.hpp>
 
+#include <array>
 #include <cstdio>
 #include <numeric>
 #include <vector>
@@ -17,12 +18,17 @@ namespace ddl::shim {
 /// row it is rebound: its threads may run on all processors of the node that the system leaves to it.
 class performance {
 public:
-    explicit performance(const options& given) noexcept : given_{given} {}
+    /// What part of a vector a rank sends in each level; all 0 where the schedule has none.
+    using parts = std::array<double, by_extents::levels>;
+
+    performance(const options& given, const parts& sent) noexcept : given_{given}, sent_{sent} {}
 
     static bool wanted(const options& given) noexcept { return given.dump_iter > 0 || given.rebind_iter > 0; }
     static bool counts(collective what) noexcept {
         return what == collective::allreduce || what == collective::allreduce_n;
     }
+
+    level_clock& clock() noexcept { return clock_; }
 
     /// After each call, on all ranks.
     ddl_status add(backend& world, double seconds, const task& done, const listener& heard) noexcept {
@@ -34,9 +40,11 @@ public:
         const bool check = given_.rebind_iter > 0 && calls_ % given_.rebind_iter == 0;
         if (!dump && !check) return DDL_OK;
         const auto size = static_cast<std::size_t>(world.size());
-        std::vector<std::int64_t> times;  // ns of each rank
-        const ddl_status collected = guarded(heard, "performance", [&] { times.resize(size); });
+        std::vector<std::int64_t> times;  // ns of each rank, and of each level
+        const ddl_status collected = guarded(heard, "performance", [&] { times.resize(size + by_extents::levels); });
         if (collected != DDL_OK) return collected;
+        for (int level = 0; level < by_extents::levels; ++level)
+            times[size + static_cast<std::size_t>(level)] = static_cast<std::int64_t>(clock_.seconds(level) * 1e9);
         times[static_cast<std::size_t>(world.rank())] = static_cast<std::int64_t>(seconds_ * 1e9);
         if (const ddl_status status = world.compare(times, heard)) return status;
         std::size_t slowest = 0;
@@ -45,22 +53,29 @@ public:
             if (times[rank] < times[slowest]) slowest = rank;  // nobody waits for the others less
             if (times[rank] > times[fastest]) fastest = rank;
         }
-        if (dump && world.rank() == 0) print(static_cast<int>(slowest), static_cast<double>(times[fastest]) / 1e9);
+        if (dump && world.rank() == 0)
+            print(static_cast<int>(slowest), static_cast<double>(times[fastest]) / 1e9, times.data() + size);
         if (check && slow_again(static_cast<int>(slowest), times[slowest] < times[fastest] / 2) &&
             world.rank() == suspect_)
             rebind();
         seconds_ = 0;
         bytes_ = 0;
+        clock_ = {};
         return DDL_OK;
     }
 
 private:
-    void print(int slowest, double seconds) const {
+    void print(int slowest, double seconds, const std::int64_t* of_levels) const {
         std::fprintf(stderr, "[DDL] call %ld: slowest learner %d, end to end %.3f ms, %.3f GB/s, dims", calls_, slowest,
                      seconds * 1e3, seconds > 0 ? bytes_ / seconds / 1e9 : 0.0);
         for (int level = 0; level < by_extents::levels; ++level)
             std::fprintf(stderr, "%c%d", level == 0 ? ' ' : 'x', given_.extents[level]);
-        std::fprintf(stderr, ", schedule %s\n", schedule_of_mode(given_, false));
+        std::fprintf(stderr, ", schedule %s", schedule_of_mode(given_, false));
+        for (std::size_t level = 0; level < sent_.size(); ++level)
+            if (sent_[level] > 0 && of_levels[level] > 0)  // not where the mode lacks the op or the element
+                std::fprintf(stderr, ", dim %zu: %.3f ms, %.3f MB sent", level,
+                             static_cast<double>(of_levels[level]) / 1e6, sent_[level] * bytes_ / 1e6);
+        std::fputc('\n', stderr);
     }
     /// Whether `suspect_` was slow in three checks in a row. All ranks say the same.
     bool slow_again(int rank, bool slow) {
@@ -82,6 +97,8 @@ private:
     }
 
     options given_;
+    parts sent_;
+    level_clock clock_;
     long calls_ = 0;
     double seconds_ = 0;
     double bytes_ = 0;

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines as users of ddlrun write them, and the mpirun command that comes of each. Nothing is started."""
 
+import json
 import pathlib
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -247,3 +250,18 @@ def test_help_names_every_option(ddlrun):
         for name in option.names:
             assert "-" in name or f"-{name}" in text
     assert ddlrun("--version").stdout.startswith("ddlrun ")
+
+
+def test_sockets_are_those_that_hwloc_finds(command, environment):
+    command("lstopo-no-graphics", """#!/bin/sh
+echo '<topology><object type="Machine">'
+for cores in 3 0 2; do
+  echo '<object type="Package"><object type="L3Cache">'
+  for core in $(seq $cores); do echo '<object type="Core"/>'; done
+  echo '</object></object>'
+done
+echo '</object></topology>'
+""")
+    done = subprocess.run([sys.executable, "-m", "ddlrun.hardware"], env=environment, capture_output=True, text=True, timeout=30,
+                          check=True)
+    assert json.loads(done.stdout.partition(": ")[2])["cores"] == [3, 2]  # of sockets that this process may use

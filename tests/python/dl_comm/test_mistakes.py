@@ -46,7 +46,7 @@ other = 0 if rank == 1 else 1
 for act in (cdl.gradients, cdl.broadcast):
     for lists in ([np.ones(4 + (rank == 1), np.float32)], [np.ones(4, np.float64 if rank == 1 else np.float32)],
                   [np.ones(4)] * (1 + (rank == 1))):
-        with refused(pyddl.Error, f"rank {rank}: rank {other} brings other lists; pass equal lengths and types on every rank"):
+        with refused(pyddl.Error, f"rank {rank}: rank {other} ", "brings other lists; pass equal ", "lengths and types on every rank"):
             act(lists)
 same(cdl.gradients(good, 1)[0], np.full(5, 1))
 same(cdl.broadcast(good, 2)[1], np.full(3, 1))

@@ -48,8 +48,17 @@ same(tensors[2], np.full(4, 0.5))
 tensors[0].array[:] = rank
 cdl.broadcast(tensors, 1)
 same(tensors[0].array, np.ones((2, 3)))
+fixed = np.ones(3)
+fixed.flags.writeable = False
 with refused(ValueError, f"gradients, rank {rank}: tensor 1 is read-only"):
-    cdl.gradients([tensors[0], EagerTensor(np.ones(3))])
+    cdl.gradients([tensors[0], fixed])
+eager = EagerTensor(np.full(3, rank, np.float32))
+for act, expected in ((cdl.gradients, 0.5), (lambda list: cdl.broadcast(list, 1), 1)):  # what cannot change is replaced in the list
+    given = [eager, tensors[0]]
+    first, second = act(given)
+    assert second is tensors[0] and given[0] is eager
+    same(first, np.full(3, expected, np.float32))
+    same(eager.numpy(), np.full(3, rank))
 with refused(ValueError, f"broadcast, rank {rank}: tensor 0 has elements of type uint8"):
     cdl.broadcast([Tensor(np.ones(3, np.uint8))])
 cdl.finalize()
@@ -82,9 +91,12 @@ assert optimizer.step() == "stepped"
 same(weights[0].array, np.full((2, 2), 0.5))
 same(weights[1].array, np.zeros(3))
 other = torch.DistributedOptimizer(SGD([weights[1]], 1.0), nteam=2)
-weights[1].grad = Tensor(np.full(3, 4.0 * rank, np.float32))
+def closure(): weights[1].grad = Tensor(np.full(3, 4.0 * rank, np.float32))
+closure()
 other.step()
 same(weights[1].array, np.full(3, -2))
+other.step(closure)  # the averages are those of what it computes
+same(weights[1].array, np.full(3, -4))
 with refused(ValueError, "nteam is 0; pass 1 or more"):
     torch.DistributedOptimizer(own, nteam=0)
 """, preamble=CRAY)

@@ -126,7 +126,30 @@ with pyddl.mapped_arrays():
     def write():
         mine = make(9.0)
         same(mine[0], np.full(count, 9))
+        for each in more:
+            each[:] = 5
+        made[2][0] = 3  # which is shared
     child_does(write)
+    assert made[2][0] == 3
+    made[2][0] = 1
+    go, may = os.pipe()
+    def look():
+        os.read(go, 1)  # the parent has gone on
+        for each in more:
+            same(each, np.full(each.shape, 2))
+    child = os.fork()
+    if child == 0:
+        try:
+            look()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    for each in more:
+        each[:] = 4
+    os.write(may, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    for each in more:
+        each[:] = 2
     for each in made + more:
         pyddl.allreduce(each)
     for each in made:

@@ -110,6 +110,7 @@ int cuMemcpy(unsigned long long to, unsigned long long from, std::size_t bytes) 
     const std::lock_guard lock{mutex};
     ++double_of_cuda.copies;
     if (contexts == 0) return invalid_context;
+    if (bytes == 0) return success;
     std::byte* const target = device(to, bytes);
     const std::byte* const source = device(from, bytes);
     std::memcpy(target != nullptr ? target : reinterpret_cast<std::byte*>(to),

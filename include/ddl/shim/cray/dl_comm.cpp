@@ -5,6 +5,7 @@
 #include <ddl/shim/dl_comm.h>
 #include <ddl/transport/staging_shape.hpp>
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -26,7 +27,7 @@ struct plugin {
     ddl_communicator* world = nullptr;
     bool started = false;
     bool finalized = false;
-    bool has_teams_of_its_own = false;  // some team was asked for by dl_create_team
+    std::atomic<bool> has_teams_of_its_own{false};  // some team was asked for by dl_create_team
     std::map<int, std::shared_ptr<team>> teams;
 
     static plugin& here() {
@@ -39,8 +40,14 @@ struct plugin {
         const std::lock_guard lock{changes};
         return running && !started ? nullptr : world;
     }
+    bool has(int id) {
+        const std::lock_guard lock{changes};
+        return teams.contains(id);
+    }
+    /// The team of that number. While dl_create_team has made none, there is one team for all numbers, once there is any.
     std::shared_ptr<team> find(int id) {
         const std::lock_guard lock{changes};
+        if (!has_teams_of_its_own && id >= 0 && !teams.empty()) return teams.begin()->second;
         const auto found = teams.find(id);
         return found == teams.end() ? nullptr : found->second;
     }
@@ -59,18 +66,39 @@ int outcome_of_all(const char* function, const ddl::shim::first_failure& result)
     return result.status == DDL_OK ? 0 : failed(function, result.words);
 }
 
-/// What an environment variable says, `otherwise` if it is unset; -1, with a line, if it is no number from `least` to `most`.
-int number(const char* function, const char* variable, int least, int most, int otherwise) {
+/// What is wrong with an environment variable that is to be a number from `least` to `most`; empty if nothing is. An unset one leaves
+/// `value` as it is.
+std::string complaint_of(const char* variable, int least, int most, int& value) {
     const char* const words = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
-    if (words == nullptr || *words == '\0') return otherwise;
+    if (words == nullptr || *words == '\0') return {};
     char* end = nullptr;
-    const long value = std::strtol(words, &end, 10);
-    if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
-    return failed(function, std::string{variable} + " is \"" + std::string{words}.substr(0, 40) +
-                                "\"; it takes a number from " + std::to_string(least) + " to " + std::to_string(most));
+    const long number = std::strtol(words, &end, 10);
+    if (*end == '\0' && number >= least && number <= most) {
+        value = static_cast<int>(number);
+        return {};
+    }
+    return std::string{variable} + " is \"" + std::string{words}.substr(0, 40) + "\"; it takes a number from " +
+           std::to_string(least) + " to " + std::to_string(most);
+}
+
+/// Fails on all ranks with the complaint of the lowest rank that has one. All ranks of `ranks` call it.
+int outcome_of_complaints(const char* function, ddl_communicator* ranks, const std::string& ours) {
+    const int size = ddl_get_size(ranks);
+    std::int64_t speaker = ours.empty() ? 0 : size - ddl_get_rank(ranks);
+    if (const int status = outcome(function, ddl_run_allreduce(ranks, &speaker, &speaker, 1, DDL_INT64, DDL_MAXIMUM)))
+        return status;
+    if (speaker == 0) return 0;
+    const int root = size - static_cast<int>(speaker);
+    char words[160] = {};
+    ours.copy(words, sizeof words - 1);
+    if (const int status = outcome(function, ddl_run_broadcast(ranks, words, sizeof words, DDL_UINT8, root)))
+        return status;
+    return failed(function, "rank " + std::to_string(root) + ": " + words);
 }
 
 constexpr const char* other_lists = "brings other lists; pass equal lengths and types on every rank";
+constexpr const char* other_team_or_lists =
+    "names another team or brings other lists; pass equal teams, lengths and types on every rank";
 constexpr int most_threads = 1024;
 constexpr int most_elements = 6;
 constexpr ddl_element elements[most_elements] = {DDL_FLOAT, DDL_DOUBLE, DDL_HALF, DDL_BFLOAT16, DDL_INT32, DDL_INT64};
@@ -111,7 +139,7 @@ int make_team(plugin& here, const char* function, int id, int threads, int preci
         return failed(function, words);
     };
     if (id < 0) return refused("teams count from 0");
-    if (here.find(id) != nullptr) return refused("there is a team of that number; make each once");
+    if (here.has(id)) return refused("there is a team of that number; make each once");
     if (threads < 1 || threads > most_threads) return refused("a team has 1 to 1024 threads");
     if (precision != 0 && precision != 1) return refused("prec_level is 0 for float or 1 for double");
     if (!all_call_alike(function, world, {id, threads, precision},
@@ -154,10 +182,13 @@ std::shared_ptr<team> find_team(plugin& here, const char* function, int id) {
                "there is no team " + std::to_string(id) + "; pass the number of one that dl_create_team made");
         return nullptr;
     }
-    const int threads = number(function, "DL_COMM_DEFAULT_NTHREADS", 1, most_threads, 2);
-    const int precision = number(function, "DL_COMM_DEFAULT_PREC_LEVEL", 0, 1, 0);
-    if (threads < 0 || precision < 0) {
+    int threads = 2;
+    int precision = 0;
+    std::string wrong = complaint_of("DL_COMM_DEFAULT_NTHREADS", 1, most_threads, threads);
+    if (wrong.empty()) wrong = complaint_of("DL_COMM_DEFAULT_PREC_LEVEL", 0, 1, precision);
+    if (!wrong.empty()) {
         ddl::shim::refuse(world);
+        failed(function, wrong);
         return nullptr;
     }
     return make_team(here, function, id, threads, precision) == 0 ? here.find(id) : nullptr;
@@ -190,13 +221,16 @@ DDL_API int dl_comm_init(void) {
     if (here.started) return failed("dl_comm_init", "the plugin is started already; call it once");
     if (const int status = meet(here, "dl_comm_init")) return status;
     // libddl goes by them once a tensor lies in a device: read here, so that a mistake in them is told everywhere
-    using shape = ddl::staging_shape;
-    if (number("dl_comm_init", "DL_COMM_PIPELINE_CHUNK_KB", 1, shape::most_kilobytes, 1) < 0 ||
-        number("dl_comm_init", "DL_COMM_NUM_CUDA_STREAMS", 1, shape::most_streams, 1) < 0)
-        return -1;
-    const std::lock_guard change{here.changes};
-    here.started = true;
-    return 0;
+    return guarded("dl_comm_init", [&] {
+        using shape = ddl::staging_shape;
+        int number = 0;
+        std::string wrong = complaint_of("DL_COMM_PIPELINE_CHUNK_KB", 1, shape::most_kilobytes, number);
+        if (wrong.empty()) wrong = complaint_of("DL_COMM_NUM_CUDA_STREAMS", 1, shape::most_streams, number);
+        if (outcome_of_complaints("dl_comm_init", here.ranks(false), wrong) != 0) return -1;
+        const std::lock_guard change{here.changes};
+        here.started = true;
+        return 0;
+    });
 }
 
 DDL_API int dl_comm_finalize(void) {
@@ -238,7 +272,9 @@ DDL_API int dl_comm_gradients(void*** tensors, int** lengths, dlDataType_t** typ
             return sensible ? failed(function, "this rank has named a team that is none, which ended all; start again")
                             : -1;
         }
-        if (!all_call_alike(function, threads->control(), ddl::shim::form{pieces}, other_lists)) return -1;
+        ddl::shim::form ours{pieces};
+        ours.add(static_cast<std::uint64_t>(id));
+        if (!all_call_alike(function, threads->control(), ours, other_team_or_lists)) return -1;
         return outcome_of_all(function, threads->average(pieces));
     });
 }

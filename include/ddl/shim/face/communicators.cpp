@@ -71,6 +71,24 @@ bool wants_mpi() noexcept {
     return launched_by_mpi();
 }
 
+/// What part of a vector this rank sends in each of the levels that `by_extents` goes by, if the mode has any.
+performance::parts sent_in_levels(const options& given, int rank, int size) {
+    performance::parts sent{};
+    const auto add = [&](const auto& program) {
+        for (int round = 0; round < program.rounds(); ++round)
+            for (int i = 0; i < program.width(rank, round); ++i)
+                if (const ddl::transfer t = program.at(rank, round, i); t.what == ddl::action::send)
+                    sent[static_cast<std::size_t>(by_extents::between(rank, t.peer, 0))] +=
+                        static_cast<double>(t.count) / program.chunks();
+    };
+    by_extents::use(given.extents);
+    const std::string_view schedule = schedule_of_mode(given, false);
+    if (schedule == "enhanced") add(enhanced::allreduce(size));
+    else if (schedule == "rings") add(rings::allreduce(size));
+    else if (schedule == "halvings") add(halvings::allreduce(size));
+    return sent;
+}
+
 bool opens_by_mpi(const opener& one) noexcept { return one.by_mpi != nullptr; }
 
 }  // namespace
@@ -212,7 +230,9 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
             ranks->has_extents = true;
             ranks->mode = found;
             ranks->dev_sync = given.dev_sync;
-            ranks->times = performance::wanted(given) ? std::make_unique<performance>(given) : nullptr;
+            ranks->times.reset();
+            if (performance::wanted(given))
+                ranks->times = std::make_unique<performance>(given, sent_in_levels(given, ranks->rank, ranks->size));
             if (given.dbg_level > 0 && ranks->rank == 0)
                 std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", ranks->size,
                              ranks->ranks->transport(), words == nullptr ? "" : words,

@@ -32,7 +32,7 @@ void* allocate(void* context, std::size_t bytes) noexcept {
         const ddl_status status = guarded(this_thread, "allocate", [&] {
             const ddl::memory_source source = ranks->ranks->memory();
             std::byte* const memory = source.allocate(bytes);
-            mapped_memory::here().add(memory, bytes, source);
+            mapped_memory::here().add(memory, bytes, source, !(source == ddl::memory_source{}));
             data = memory;
         });
         if (status == DDL_OK) return data;

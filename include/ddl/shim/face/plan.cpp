@@ -102,7 +102,7 @@ ddl_status ddl_explain_plan(const ddl_plan* plan, char* line, size_t capacity) {
         return refused(DDL_INVALID_ARGUMENT, "explain_plan", -1, "there is no room for the line; pass a buffer");
     *line = '\0';
     return with_plan(plan, "explain_plan", [&](ddl_communicator& ranks, const row& how, const task& asked) noexcept {
-        ranks.ranks->use_extents();
+        ranks.ranks->use_extents(nullptr);
         return guarded(this_thread, "explain_plan",
                        [&] { std::snprintf(line, capacity, "%s", how.explain(ranks.object, asked).c_str()); });
     });

@@ -180,10 +180,10 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     const std::size_t rounded = (bytes + unit - 1) / unit * unit;
     const auto shared = [&](ddl_status status) -> std::size_t {
         if (reported(status) != DDL_OK) return 0;
-        // the thread's device, if it has one, may use it as the memory of its own that a program expects
-        const device_memory* const driver = device_memory::here();
-        if (driver != nullptr && driver->pin(*memory, rounded))
-            guarded(this_thread, "malloc", [&] { mapped_memory::here().pinned(*memory, driver->context_of(*memory)); });
+        // the thread's device may use it as the memory of its own that a program expects, as soon as there is one
+        mapped_memory::here().want_pinned(*memory);
+        if (const device_memory* const driver = device_memory::here())
+            guarded(this_thread, "malloc", [&] { pin_if_wanted(*driver, *memory); });
         return rounded;
     };
     if (ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire))

@@ -15,13 +15,14 @@
     cdl.finalize()
 
 A list holds NumPy arrays, or tensors of frameworks (by `__dlpack__`, `__array_interface__`, `__cuda_array_interface__` or a
-buffer): contiguous, writable, of float32, float64, float16, bfloat16, int32 or int64.
+buffer): contiguous, writable, of float32, float64, float16, bfloat16, int32 or int64. Tensors and variables of TensorFlow, which
+cannot be changed in place, stay as they are: the list that a call returns has new arrays in their place, to be assigned.
 
 init, finalize, create_team, broadcast and gradients are called by all ranks, and those of one team in one order. Different teams
 may communicate at once, from different threads. Start the ranks with srun, mpirun or ddlrun; one process alone is one rank.
 
 Environment
-    DL_COMM_DEFAULT_NTHREADS     threads of a team that was not created (2)
+    DL_COMM_DEFAULT_NTHREADS     threads of the one team of a program that creates none (2)
     DL_COMM_DEFAULT_PREC_LEVEL   its precision: 0 single, 1 double (0)
     DL_COMM_PIPELINE_CHUNK_KB    KB of a copy between host and GPU (1024)
     DL_COMM_NUM_CUDA_STREAMS     CUDA streams of a thread for such copies (4)
@@ -69,7 +70,7 @@ def create_team(teamID: int, nthreads_in_team: int, prec_level: int = 0) -> None
     """Creates a team of threads that communicate.
 
     teamID: its number, from 0. nthreads_in_team: how many threads. prec_level: sums of float32, float16 and bfloat16 in single
-    precision (0) or in double (1). A program that creates no team gets those that it uses, with the threads and the precision
+    precision (0) or in double (1). A program that creates no team has one for all numbers, with the threads and the precision
     of the environment.
     """
     plugin.require("create_team")

@@ -5,6 +5,8 @@ import contextlib
 import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_void_p
 
+import numpy
+
 from pyddl import arrays, elements
 from pyddl.errors import Error
 from pyddl.library import load
@@ -68,10 +70,11 @@ def number(name, argument, value, least, most):
 
 
 def exchange(name, tensors, *team, root=0):
-    """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place. Returns the list of them."""
+    """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place. Returns the list of them, with a new array
+    for each that a framework does not let us change."""
     with told(name, *team):
         tensors = list(tensors)
-        spans = [_span(name, place, tensor) for place, tensor in enumerate(tensors)]
+        spans = [_span(name, place, tensors) for place in range(len(tensors))]
     count = len(spans)
     room = max(count, 1)
     pointers = (c_void_p * room)(*[span.address for span in spans])
@@ -83,9 +86,15 @@ def exchange(name, tensors, *team, root=0):
     return tensors
 
 
-def _span(name, place, tensor):
+def _span(name, place, tensors):
     try:
-        span = arrays.span_of(tensor)
+        try:
+            span = arrays.span_of(tensors[place])
+        except (TypeError, arrays.ReadOnly):
+            if isinstance(tensors[place], numpy.ndarray) or not hasattr(tensors[place], "__array__"):
+                raise
+            tensors[place] = numpy.array(tensors[place])
+            span = arrays.span_of(tensors[place])
         if elements.NAMES[span.element] not in TYPES:
             raise ValueError(f"has elements of type {elements.NAMES[span.element]}; it takes {', '.join(TYPES)}")
         if span.count > MOST:

@@ -36,9 +36,19 @@ def DistributedOptimizer(optimizer, nteam=1, nthread_per_team=2):  # pylint: dis
     def parameters():
         return [each for group in optimizer.param_groups for each in group["params"]]
 
-    def step(self, *arguments, **more):
+    def average():
         dl_comm.gradients([each.grad for each in parameters() if each.grad is not None], team)
-        return own.step(self, *arguments, **more)
+
+    def step(self, closure=None, *arguments, **more):
+        if closure is None:
+            average()
+            return own.step(self, *arguments, **more)
+
+        def averaged():  # it computes the gradients, perhaps more than once
+            loss = closure()
+            average()
+            return loss
+        return own.step(self, averaged, *arguments, **more)
 
     optimizer.__class__ = type("Distributed" + own.__name__, (own,), {"step": step})
     dl_comm.broadcast([each.detach() for each in parameters()], 0)

@@ -14,6 +14,14 @@ from . import dlpack, elements
 _ADVICE = "pass a contiguous array, as numpy.ascontiguousarray makes one"
 
 
+_UNCHANGING = ("tensorflow", "jax", "jaxlib")  # packages whose tensors never change, which not all of them say
+_READ_ONLY = "is read-only, and the result would replace it; pass a copy"
+
+
+class ReadOnly(ValueError):
+    """The elements may not be changed."""
+
+
 class Span:
     """`count` elements of number `element` from `address` on, alive as long as this object. `device` is None for memory
     that this process can read and write, else the object of `cuda` that copies it."""
@@ -28,6 +36,8 @@ def span_of(data, writable=True):
     """The `Span` of an object. Throws `TypeError` or `ValueError` with what is wrong with it, and what to do."""
     if isinstance(data, numpy.ndarray):
         return _of_numpy(data, writable)
+    if writable and type(data).__module__.partition(".")[0] in _UNCHANGING:
+        raise ReadOnly(_READ_ONLY)
     interface = getattr(data, "__cuda_array_interface__", None)
     if interface is not None:
         return _of_interface(data, interface, writable, on_device=True)
@@ -56,7 +66,7 @@ def _of_numpy(data, writable):
     if number < 0:
         raise ValueError(f"has dtype {data.dtype}{_why_no(data.dtype)}")
     if writable and not data.flags.writeable:
-        raise ValueError("is read-only, and the result would replace it; pass a copy")
+        raise ReadOnly(_READ_ONLY)
     if not _dense(data.shape, data.strides, data.itemsize):
         raise ValueError(f"is strided (shape {data.shape}, strides {data.strides}), so its elements do not lie next to each "
                          f"other; {_ADVICE}")
@@ -98,7 +108,7 @@ def _of_interface(data, interface, writable, on_device):
     if number < 0:
         raise ValueError(f"has elements of type '{typestr}'{_why_no(dtype)}")
     if writable and read_only:
-        raise ValueError("is read-only, and the result would replace it; pass a copy")
+        raise ReadOnly(_READ_ONLY)
     if strides is not None and not _dense(shape, strides, dtype.itemsize):
         raise ValueError(f"is strided (shape {shape}, strides {tuple(strides)}), so its elements do not lie next to each "
                          f"other; {_ADVICE}")
@@ -113,7 +123,7 @@ def _of_interface(data, interface, writable, on_device):
 def _of_dlpack(data, writable):
     tensor = dlpack.Tensor(data)
     if writable and tensor.read_only:
-        raise ValueError("is read-only, and the result would replace it; pass a copy")
+        raise ReadOnly(_READ_ONLY)
     if tensor.element < 0:
         raise ValueError(f"has elements of DLPack type {tensor.type_name}; it takes {', '.join(elements.NAMES)}")
     size = elements.SIZES[tensor.element]

@@ -22,7 +22,7 @@ def mapped_arrays() -> typing.Iterator[None]:
 
     It is for arrays that live on, such as parameters and gradients: to make one takes longer. They stay what they are behind
     the block, and behind `finalize`. A thread that is started in the block is not in it, unless it inherits the
-    context. A process made by fork shares them with its parent, as it does those of `zeros`, and makes its own as ever.
+    context. A process made by fork gets copies of them, which the fork makes; memory of `zeros` it shares with its parent.
     """
     set_handler = handler_setter()
     before = set_handler(_capsule_of(world()._handle))
