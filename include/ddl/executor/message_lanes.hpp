@@ -47,11 +47,14 @@ template <class Transport>
 inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 
 /// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
-/// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer. It
-/// pays off later where a whole vector goes both ways: what has not left cannot be combined.
+/// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
+/// For chunks sooner: half of them are results, which a long message brings to their place in one copy.
 template <class Transport>
-inline constexpr segmenting host_segments_of{
-    .bytes = std::size_t{512} << 10, .depth = 8, .short_message = std::size_t{16} << 10, .short_bytes = 4032, .short_chunk = std::size_t{8} << 10};
+inline constexpr segmenting host_segments_of{.bytes = std::size_t{512} << 10,
+                                             .depth = 8,
+                                             .short_message = std::size_t{16} << 10,
+                                             .short_bytes = 4032,
+                                             .short_chunk = std::size_t{8} << 10};
 
 /// How `wire` cuts messages.
 template <class Transport>

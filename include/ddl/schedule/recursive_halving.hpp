@@ -17,7 +17,8 @@ namespace ddl {
 ///
 /// Cost: `2 ceil(log2 p)` steps and `2n(p-1)/p` bytes sent a rank, both bounds met, for every `p`.
 /// Order: rotates the operands, so `Op` must commute.
-/// Source: of the pairs, Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005; of the rest, Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv 2410.14234.
+/// Source: of the pairs, Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005; of other numbers,
+/// Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv 2410.14234.
 struct recursive_halving {
     static constexpr const char* name = "recursive_halving";
     static constexpr int chunks(int size) noexcept { return size; }

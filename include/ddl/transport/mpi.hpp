@@ -70,7 +70,7 @@ public:
             throw error(errc::broken, where.operation, rank_, where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
-        if (broken_) leave(where);
+        if (broken_) leave(where);  // of what is new the first wait hears; to look costs as much as a short message
     }
     call_queue& queue() noexcept { return *queue_; }
 
@@ -138,6 +138,7 @@ public:
     mpi split(int color, int key) {
         const call_site where{"split"};
         begin(where);
+        listen(where);
         const bool sensible = meet(color >= 0, where);  // MPI_Comm_split knows no deadline
         if (color < 0)
             throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
