@@ -26,7 +26,7 @@ struct housed : ddl::recording {
 };
 template <>
 inline constexpr ddl::segmenting ddl::host_segments_of<housed>{
-    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100};
+    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100, .short_chunk = 500};
 
 // Notes in which order a rank that fails tells its peers and gives up on messages.
 struct leaving : ddl::recording {
@@ -46,7 +46,7 @@ namespace {
 
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
 constexpr ddl::segmenting cut = ddl::segments_of<ddl::recording>;
-constexpr std::size_t segment = cut.length(1, sizeof(int)) / sizeof(int);
+constexpr std::size_t segment = cut.length(1, sizeof(int), 1) / sizeof(int);
 
 template <class Schedule, class Ranks>
 void sums(Ranks& ranks, std::size_t count) {
@@ -61,7 +61,7 @@ void sums(Ranks& ranks, std::size_t count) {
 struct vast {
     int values[20'000];
 };
-static_assert(sizeof(vast) > cut.length(sizeof(vast), 1));
+static_assert(sizeof(vast) > cut.length(sizeof(vast), 1, 1));
 struct add_vast {
     static constexpr bool commutative = true;
     vast operator()(const vast& a, const vast& b) const {
@@ -116,11 +116,12 @@ BOOST_AUTO_TEST_CASE(many_lanes_share_the_messages_that_may_be_under_way) {
     places::messages<3>::run(18, [](auto& ranks) { sums<ddl::direct>(ranks, 18 * 4 * segment + 11); });
 }
 
-static_assert(cut.length(1, 4) == cut.bytes);
-static_assert(cut.length(1, 24) % 24 == 0, "whole elements");
-static_assert(cut.length(1, 1 << 20) == 1 << 20, "at least one");
+static_assert(cut.length(1, 4, 1) == cut.bytes);
+static_assert(cut.length(1, 24, 1) % 24 == 0, "whole elements");
+static_assert(cut.length(1, 1 << 20, 1) == 1 << 20, "at least one");
 constexpr ddl::segmenting near = ddl::host_segments_of<housed>;
-static_assert(near.length(1000, 1) == 100 && near.length(1001, 1) == 2000 && near.length(1000, 64) == 64);
+static_assert(near.length(1000, 1, 1) == 100 && near.length(1001, 1, 1) == 2000 && near.length(1000, 64, 1) == 64);
+static_assert(near.length(500, 1, 2) == 100 && near.length(501, 1, 2) == 2000, "sooner whole where it is a part");
 static_assert(near.fingerprint() != cut.fingerprint());
 
 BOOST_AUTO_TEST_CASE(an_element_longer_than_a_segment_is_a_segment) {
@@ -185,11 +186,8 @@ BOOST_AUTO_TEST_CASE(on_one_host_messages_are_cut_otherwise_and_short_ones_short
                 if (one.kind == ddl::recording::direction::send) lengths.push_back(one.bytes);
             return lengths;
         };
-        const std::vector<std::size_t> cut_short(10, 100);
-        const auto ten = messages_of(3 * 250);
-        require(ten.size() == 40 && std::equal(cut_short.begin(), cut_short.end(), ten.begin()),
-                "ten segments a message");
-        require(messages_of(3 * 251) == std::vector<std::size_t>(4, 1004), "one segment a message");
+        require(messages_of(3 * 125) == std::vector<std::size_t>(20, 100), "five segments a message");
+        require(messages_of(3 * 126) == std::vector<std::size_t>(4, 504), "one segment a message");
     });
 }
 

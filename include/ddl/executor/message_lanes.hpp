@@ -15,11 +15,12 @@ struct segmenting {
     int depth;                      // segments under way to a peer, and from it, at most
     std::size_t short_message = 0;  // a message that is no longer
     std::size_t short_bytes = 0;    //     is cut into segments of so many
+    std::size_t short_chunk = 0;    // the same where a program cuts the vector into chunks
 
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
-        for (const std::size_t each : {bytes, short_message, short_bytes})
+        for (const std::size_t each : {bytes, short_message, short_bytes, short_chunk})
             word = (word + each) * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::uint32_t>(word >> 32);
     }
@@ -30,9 +31,10 @@ struct segmenting {
         if (lanes >= enough) return lanes;
         return lanes * depth < enough ? lanes * depth : enough;
     }
-    /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes.
-    constexpr std::size_t length(std::size_t message, std::size_t unit) const noexcept {
-        const std::size_t most = message <= short_message ? short_bytes : bytes;
+    /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes, where a program cuts the vector
+    /// into `chunks`.
+    constexpr std::size_t length(std::size_t message, std::size_t unit, int chunks) const noexcept {
+        const std::size_t most = message <= (chunks > 1 ? short_chunk : short_message) ? short_bytes : bytes;
         return most > unit ? most / unit * unit : unit;
     }
 };
@@ -46,9 +48,13 @@ inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 
 /// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
 /// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
+/// For chunks sooner: half of them are results, which a long message brings to their place in one copy.
 template <class Transport>
-inline constexpr segmenting host_segments_of{
-    .bytes = std::size_t{512} << 10, .depth = 8, .short_message = std::size_t{16} << 10, .short_bytes = 4032};
+inline constexpr segmenting host_segments_of{.bytes = std::size_t{512} << 10,
+                                             .depth = 8,
+                                             .short_message = std::size_t{16} << 10,
+                                             .short_bytes = 4032,
+                                             .short_chunk = std::size_t{8} << 10};
 
 /// How `wire` cuts messages.
 template <class Transport>
@@ -112,7 +118,8 @@ arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of
         if (t.what != action::receive_reduce) continue;
         ++operands;
         const std::size_t bytes = bytes_of(t);
-        const std::size_t segment = bytes < cut.length(bytes, unit) ? bytes : cut.length(bytes, unit);
+        const std::size_t most = cut.length(bytes, unit, program.chunks());
+        const std::size_t segment = bytes < most ? bytes : most;
         all += whole_lines(bytes);
         result.slot = whole_lines(segment) > result.slot ? whole_lines(segment) : result.slot;
         for (int j = 0; j < width; ++j) {

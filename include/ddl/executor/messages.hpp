@@ -107,7 +107,7 @@ private:
                 if ((t.what == action::send) != sends) continue;
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
-                legs_[legs] = {data, bytes, free, t.what, -1, cut_.length(bytes, unit)};
+                legs_[legs] = {data, bytes, free, t.what, -1, cut_.length(bytes, unit, program.chunks())};
                 if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
                 append(legs++, t.peer, sends);
             }

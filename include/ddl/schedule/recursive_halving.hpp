@@ -6,15 +6,19 @@
 
 namespace ddl {
 
-/// Recursive halving and doubling on a circulant graph: for any number of ranks, without folding any of them away.
+/// Recursive halving and doubling: for any number of ranks, without folding any of them away.
 ///
 /// In each round of the first half a rank passes the far half of the chunks that it still works on to the rank that is
-/// as far ahead, and combines what comes from as far behind. `skip(k)` is how many chunks are left before round `k`:
+/// as far away, and combines what comes from as far away. `skip(k)` is how many chunks are left before round `k`:
 /// `p`, then half of it rounded up, ... down to one. The second half runs the same rounds backwards.
+///
+/// A power of two leaves pairs that exchange halves: what a rank passes is one piece, and it waits for one peer. Other
+/// numbers go round a circulant graph: a rank passes to the one ahead, and hears from the one as far behind.
 ///
 /// Cost: `2 ceil(log2 p)` steps and `2n(p-1)/p` bytes sent a rank, both bounds met, for every `p`.
 /// Order: rotates the operands, so `Op` must commute.
-/// Source: Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv 2410.14234.
+/// Source: of the pairs, Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005; of other numbers,
+/// Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv 2410.14234.
 struct recursive_halving {
     static constexpr const char* name = "recursive_halving";
     static constexpr int chunks(int size) noexcept { return size; }
@@ -36,6 +40,12 @@ private:
     }
     static constexpr transfer_list<4> halving(int rank, int size, int k) noexcept {
         const int distance = skip(size, k + 1);
+        if ((size & (size - 1)) == 0) {
+            const int peer = rank ^ distance;
+            return {{{action::send, peer, peer & -distance, distance},
+                     {action::receive_reduce, peer, rank & -distance, distance}},
+                    2};
+        }
         const int passed =
             skip(size, k) - distance;  // chunks that lie `distance` and more ahead of their owner's place
         const int ahead = wrap(rank + distance, size);

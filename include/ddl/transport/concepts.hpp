@@ -35,7 +35,7 @@ concept communicator = requires(Transport& ranks, const call_site& where, double
     { ranks.rank() } -> std::convertible_to<int>;
     { ranks.size() } -> std::convertible_to<int>;
     { Transport::name } -> std::convertible_to<const char*>;
-    ranks.begin(where);  // waits for pending nonblocking calls; throws if the communicator is broken
+    ranks.begin(where);  // waits for pending nonblocking calls; throws if the communicator is known to be broken
     ranks.queue();       // the call_queue that nonblocking calls go through
     { ranks.scratch(std::size_t{}, scratch_for::fusion) } -> std::same_as<std::byte*>;
     ranks.fail(errc::broken, "words");  // announces a failure to all peers; does not block, does not throw

@@ -70,7 +70,7 @@ public:
             throw error(errc::broken, where.operation, rank_, where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
-        listen(where);
+        if (broken_) leave(where);  // of what is new the first wait hears; to look costs as much as a short message
     }
     call_queue& queue() noexcept { return *queue_; }
 
@@ -117,8 +117,7 @@ public:
 
     void listen(const call_site& where) {
         hear();
-        if (!broken_) return;
-        throw std::exchange(told_, true) ? still_broken(fault_, where, rank_) : peer_gave_up(fault_, where, rank_);
+        if (broken_) leave(where);
     }
 
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
@@ -139,6 +138,7 @@ public:
     mpi split(int color, int key) {
         const call_site where{"split"};
         begin(where);
+        listen(where);
         const bool sensible = meet(color >= 0, where);  // MPI_Comm_split knows no deadline
         if (color < 0)
             throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
@@ -217,6 +217,10 @@ private:
         check(MPI_Type_create_struct(2, lengths, places, types, &message.type), "MPI_Type_create_struct");
         check(MPI_Type_commit(&message.type), "MPI_Type_commit");
         post(1, message.type);
+    }
+
+    [[noreturn]] void leave(const call_site& where) {
+        throw std::exchange(told_, true) ? still_broken(fault_, where, rank_) : peer_gave_up(fault_, where, rank_);
     }
 
     /// Looks whether a peer has announced a failure.
