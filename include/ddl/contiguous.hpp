@@ -16,9 +16,10 @@ template <class Range>
 constexpr auto data_of(Range&& range) noexcept -> decltype(range.data()) {
     return range.data();
 }
-/// Where `data()` is a pointer class around a plain one, as that of a vector on a device is.
+/// Its `data()` is a pointer class around a plain one, as that of a vector on a device is.
 template <class Range>
-    requires requires(Range& range) { requires std::is_pointer_v<decltype(range.data().get())>; }
+concept device_range = requires(Range& range) { requires std::is_pointer_v<decltype(range.data().get())>; };
+template <device_range Range>
 constexpr auto data_of(Range&& range) noexcept {
     return range.data().get();
 }

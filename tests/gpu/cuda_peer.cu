@@ -198,20 +198,22 @@ void graphs() {
 
 void mistakes(ddl::cuda_peer& team) {
     std::vector<float> host(10);
-    bool refused = false;
-    try {
-        ddl::allreduce(team, host);
-    } catch (const ddl::error& failure) {
-        refused = failure.code() == ddl::errc::invalid_argument || failure.code() == ddl::errc::mismatch;
-    }
-    require(refused, "host memory is refused");
-    thrust::device_vector<float> data(10 + static_cast<std::size_t>(team.rank() == 1));
-    refused = false;
-    try {
-        ddl::allreduce(team, data);
-    } catch (const ddl::error& failure) { refused = failure.code() == ddl::errc::mismatch; }
-    require(refused, "unlike counts are refused");
     thrust::device_vector<float> ones(10, 1.0F);
+    const std::string device = std::to_string(team.device());
+    const auto refused = [&](const char* which, auto call) {  // by rank 1, and the others are told
+        if (team.rank() == 1)
+            require_error(ddl::errc::invalid_argument,
+                          std::string{"rank 1: "} + which + " is host memory; pass memory of CUDA device " + device +
+                              ", or call over ddl::threads",
+                          call);
+        else require_error(ddl::errc::mismatch, "rank 1 has called with invalid arguments; see its own error", call);
+    };
+    const std::span<float> anywhere{team.rank() == 1 ? host.data() : thrust::raw_pointer_cast(ones.data()), 10};
+    refused("in", [&] { ddl::allreduce(team, anywhere); });
+    refused("out", [&] { ddl::allreduce(team, ones, anywhere); });
+    refused("a tensor", [&] { ddl::allreduce_n(team, std::vector<std::span<float>>{anywhere}); });
+    thrust::device_vector<float> data(10 + static_cast<std::size_t>(team.rank() == 1));
+    require_error(ddl::errc::mismatch, "elements, this rank", [&] { ddl::allreduce(team, data); });
     ddl::allreduce(team, ones);
     require(ones[9] == static_cast<float>(team.size()), "the communicator is as good as before");
 }
