@@ -28,7 +28,7 @@ void same_bits_in_any_chunks(int ranks, bool left_to_right) {
     constexpr std::size_t count = 1501;
     std::vector<guarded<Element>> whole;
     for (int rank = 0; rank < ranks; ++rank) whole.emplace_back(count);
-    for (const std::size_t chunk_bytes : {1 << 20, 4096, 1000, 302})
+    for (const std::size_t chunk_bytes : {1U << 20, 4096U, 1000U, 302U})
         staged_over<Place>(ranks, chunk_bytes, 3, [&](auto& team) {
             guarded<Element>& first = whole[static_cast<std::size_t>(team.rank())];
             guarded<Element> in{count, [&](std::size_t i) { return random_element<Element>(team.rank(), i); }};
