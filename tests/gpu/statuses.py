@@ -18,6 +18,7 @@ WORDS = re.compile(r"(cuda|nccl)GetErrorString|cudaGetErrorName|ncclGetLastError
 # these take a status away; tell no version, where there is no driver; end what has failed, of which the caller is told
 FORGETS = {"cudaGetLastError", "cudaDriverGetVersion", "ncclCommAbort"}
 LOOKED_AT = re.compile(r"\b(require_cuda|require_nccl|check|heed|is_ready)\(\s*$|\b(cudaError_t|ncclResult_t) \w+ =|\breturn\b")
+THROWN_AWAY = re.compile(r"static_cast<void>\(|(?<![.\w])quietly\(")
 COMPARED = re.compile(r"\s*(==|!=)")
 UNTOLD = re.compile(r"~\w+\(|\bnoexcept\b|\bcatch\b")
 
@@ -56,7 +57,7 @@ def complaints(text):
             problem = "is called past driver_call"
         elif name == "quietly":
             problem = None if untold or "if (" in statement else "hides a status where somebody could be told"
-        elif "static_cast<void>(" in statement:
+        elif THROWN_AWAY.search(statement):
             problem = None if untold or name in FORGETS else "has a status that is thrown away where somebody could be told"
         else:
             seen = LOOKED_AT.search(statement) or COMPARED.match(after)
@@ -68,6 +69,7 @@ def complaints(text):
 CULPRITS = [
     "void f() { cudaFree(data); }",
     "void f() { static_cast<void>(cudaFree(data)); }",
+    "void f() { quietly(cudaFree(data)); }",
     "void f() { auto unseen = cudaFree(data); }",
     "void f() { ncclGroupStart(); }",
     "void f() { require_cuda(cudaFree(a), \"cudaFree\", 0, 0); cudaFree(b); }",
@@ -83,6 +85,7 @@ IN_ORDER = [
     "cudaError_t f() { return cudaEventQuery(event); }",
     "void f() { const bool known = cudaGetDevice(&before) == cudaSuccess; }",
     "struct s { ~s() { static_cast<void>(cudaFree(data)); driver.unmap.quietly(here); } };",
+    "void f() noexcept { quietly(cudaFree(data)); }",
     "void f() noexcept { if (data) { static_cast<void>(cudaFree(data)); } }",
     "void f() { try { g(); } catch (...) { driver.unmap.quietly(here); throw; } }",
     "void f() { static_cast<void>(cudaGetLastError()); }",
