@@ -3,8 +3,8 @@
 
 A call of the runtime or of NCCL is an argument of what throws on its status, or gives it to a variable, to the caller or to a
 comparison. It may throw it away in a destructor, in a function that is noexcept, or where an exception is under way, for there
-is nobody left to tell; elsewhere a comment on that line says why. The driver is called through `driver_call` alone, which throws, or `quietly` in those places or in a
-condition.
+is nobody left to tell; elsewhere a comment on that line says why. The driver is called through `driver_call` alone, which
+throws, or `quietly` in those places or in a condition.
 
 statuses.py --culprits: calls with one mistake each, and some in order.
 """
