@@ -6,10 +6,14 @@
 #include <cstdio>
 #include <string>
 
-/// The rows of a run, and the time that it may take. A part whose estimate is beyond what is left is left out, and says so.
+/// The rows of a run, and the time that it may take. A part whose estimate is beyond what is left is left out, and says so. When
+/// it goes it prints its rows together, be that for a failure.
 class report {
 public:
     explicit report(double seconds) : end_{ddl::now() + seconds} {}
+    report(const report&) = delete;
+    report& operator=(const report&) = delete;
+    ~report() { std::fputs(table_.c_str(), stdout); }
 
     template <class... Values>
     void row(const char* format, Values... values) {
@@ -27,8 +31,6 @@ public:
         row("%s: left out, for its bytes take %.1f s or more, which are not left", what.c_str(), seconds);
         return false;
     }
-
-    const std::string& table() const noexcept { return table_; }
 
 private:
     double end_;

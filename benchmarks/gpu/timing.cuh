@@ -59,8 +59,7 @@ private:
 
 /// Seconds that `act()` takes on the slowest rank of `host`: the median of some turns. All ranks call it.
 template <class Host, class Act>
-double slowest_rank(Host& host, const Act& act) {
-    constexpr int turns = 9;
+double slowest_rank(Host& host, const Act& act, int turns = 9) {
     std::vector<double> times;
     for (int turn = -1; turn < turns; ++turn) {  // the first warms up
         ddl::barrier(host);
@@ -71,7 +70,7 @@ double slowest_rank(Host& host, const Act& act) {
         if (turn >= 0) times.push_back(took);
     }
     std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
-    return times[turns / 2];
+    return times[static_cast<std::size_t>(turns / 2)];
 }
 
 /// Microseconds that one `enqueue()` takes when several follow each other: the median of some such rows.

@@ -44,15 +44,15 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
     require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in),
                              block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
-    return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
-                                                                           size_of(out)};
+    return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                           data_for(ranks, out), size_of(out)};
 }
 /// A plan for `data`, in place: this rank's block of it is what this rank gives.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_gather_init(Transport& ranks, Data&& data) {
     return all_gather_plan<element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_of(data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first, data_of(data),
-        size_of(data)};
+        ranks, data_for(ranks, data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first,
+        data_for(ranks, data), size_of(data)};
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.

@@ -62,15 +62,15 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
     require_count<unchecked>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<unchecked>(ranks, size_of(in));
-    return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
-                                                                           size_of(in)};
+    return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                           data_for(ranks, out), size_of(in)};
 }
 /// A plan for `data`, in place.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_to_all_init(Transport& ranks, Data&& data) {
     require_blocks<unchecked>(ranks, size_of(data));
-    return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
-                                                                            size_of(data)};
+    return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_for(ranks, data),
+                                                                            data_for(ranks, data), size_of(data)};
 }
 
 /// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and

@@ -50,15 +50,15 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<unchecked>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
-    return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
-                                                                              size_of(in), op};
+    return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                              data_for(ranks, out), size_of(in), op};
 }
 /// A plan for `data`, in place.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires no_range<Op>
 auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
-    return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), data_of(data),
-                                                                               size_of(data), op};
+    return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
+        ranks, data_for(ranks, data), data_for(ranks, data), size_of(data), op};
 }
 
 /// Folds `in` of all ranks into `out` of every rank. All ranks call it with equal counts, types, ops and schedules; blocks.
@@ -102,6 +102,8 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
     using schedule = schedule_of<Schedule, collective::allreduce, Op, transport>;
     if constexpr (!writable<tensor>) {
         static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
+    } else if constexpr (device_range<tensor> && !has_device<transport>) {
+        static_cast<void>(reaches_device_ranges<transport>{});
     } else if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport>()) {
         const fusion<element_type, std::remove_reference_t<Tensors>> vectors{tensors, fusion_limits_of<transport>};
         if constexpr (grid_transport<transport>) {

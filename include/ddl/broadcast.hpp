@@ -42,7 +42,8 @@ private:
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto broadcast_init(Transport& ranks, Data&& data, int root = 0) {
     require_root<unchecked>(ranks, collective::broadcast, root);
-    return broadcast_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_of(data), size_of(data), root};
+    return broadcast_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_for(ranks, data), size_of(data),
+                                                                           root};
 }
 
 /// Copies `data` of `root` to `data` of every rank. All ranks call it with equal counts, types and roots; blocks.

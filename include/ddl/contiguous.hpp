@@ -16,11 +16,15 @@ template <class Range>
 constexpr auto data_of(Range&& range) noexcept -> decltype(range.data()) {
     return range.data();
 }
-/// Where `data()` is a pointer class around a plain one, as that of a vector on a device is.
+/// It lies in a device: its `data()`, or its `begin()` if it has none, is a pointer class around a plain one. So are those of a
+/// vector on a device, and of a range between two pointers to it.
 template <class Range>
-    requires requires(Range& range) { requires std::is_pointer_v<decltype(range.data().get())>; }
+concept device_range = requires(Range& range) { requires std::is_pointer_v<decltype(range.data().get())>; } ||
+                       requires(Range& range) { requires std::is_pointer_v<decltype(range.begin().get())>; };
+template <device_range Range>
 constexpr auto data_of(Range&& range) noexcept {
-    return range.data().get();
+    if constexpr (requires { range.data(); }) return range.data().get();
+    else return range.begin().get();
 }
 template <class Element, std::size_t Count>
 constexpr std::size_t size_of(Element (&)[Count]) noexcept {

@@ -48,7 +48,8 @@ auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     require_root<unchecked>(ranks, collective::gather, root);
     if (rank_in(ranks) == root)
         require_count<unchecked>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
-    return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
+    return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in), data_for(ranks, out),
+                                                                       count, root};
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
@@ -58,8 +59,8 @@ void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
     require_root<Checking>(ranks, collective::gather, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
-    gather_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{ranks, data_of(in),
-                                                                                         data_of(out), count, root}();
+    gather_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{
+        ranks, data_for(ranks, in), data_for(ranks, out), count, root}();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
@@ -69,8 +70,8 @@ auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     require_root<Checking>(ranks, collective::gather, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
-    return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
-                                                                                    count, root});
+    return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                                    data_for(ranks, out), count, root});
 }
 
 }  // namespace ddl

@@ -48,8 +48,8 @@ auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0)
     require_root<unchecked>(ranks, collective::reduce, root);
     if (rank_in(ranks) == root)
         require_count<unchecked>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
-    return reduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks,       data_of(in), data_of(out),
-                                                                           size_of(in), op,          root};
+    return reduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{
+        ranks, data_for(ranks, in), data_for(ranks, out), size_of(in), op, root};
 }
 /// A plan for `data`: on the root it becomes the result, elsewhere it is only read.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
@@ -57,7 +57,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
     return reduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_of(data), data_of(data), size_of(data), op, root};
+        ranks, data_for(ranks, data), data_for(ranks, data), size_of(data), op, root};
 }
 
 /// Folds `in` of all ranks into `out` of `root`. All ranks call it with equal counts, types, ops, roots and schedules; blocks.

@@ -48,16 +48,16 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out),
                              block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
-    return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
-                                                                                   size_of(in), op};
+    return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{
+        ranks, data_for(ranks, in), data_for(ranks, out), size_of(in), op};
 }
 /// A plan for `data`, in place: this rank's block of it becomes the result.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires no_range<Op>
 auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
     return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_of(data), data_of(data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first,
-        size_of(data), op};
+        ranks, data_for(ranks, data),
+        data_for(ranks, data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first, size_of(data), op};
 }
 
 /// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.

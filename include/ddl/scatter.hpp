@@ -48,7 +48,8 @@ auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     require_root<unchecked>(ranks, collective::scatter, root);
     if (rank_in(ranks) == root)
         require_count<unchecked>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
-    return scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out), count, root};
+    return scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                        data_for(ranks, out), count, root};
 }
 
 /// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
@@ -58,8 +59,8 @@ void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
     require_root<Checking>(ranks, collective::scatter, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
-    scatter_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{ranks, data_of(in),
-                                                                                          data_of(out), count, root}();
+    scatter_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{
+        ranks, data_for(ranks, in), data_for(ranks, out), count, root}();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
@@ -69,8 +70,8 @@ auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     require_root<Checking>(ranks, collective::scatter, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
-    return start(ranks, scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_of(in), data_of(out),
-                                                                                     count, root});
+    return start(ranks, scatter_plan<element_of<Out>, Schedule, Transport, Checking>{
+                            ranks, data_for(ranks, in), data_for(ranks, out), count, root});
 }
 
 }  // namespace ddl

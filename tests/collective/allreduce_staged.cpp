@@ -22,7 +22,38 @@ void staged_over(int ranks, std::size_t chunk_bytes, int slots, Body body) {
     });
 }
 
+/// Sums of random values in chunks of many lengths, the first of which holds them all, have the same bits.
+template <class Place, class Schedule, class Element>
+void same_bits_in_any_chunks(int ranks, bool left_to_right) {
+    constexpr std::size_t count = 1501;
+    std::vector<guarded<Element>> whole;
+    for (int rank = 0; rank < ranks; ++rank) whole.emplace_back(count);
+    for (const std::size_t chunk_bytes : {1U << 20, 4096U, 1000U, 302U})
+        staged_over<Place>(ranks, chunk_bytes, 3, [&](auto& team) {
+            guarded<Element>& first = whole[static_cast<std::size_t>(team.rank())];
+            guarded<Element> in{count, [&](std::size_t i) { return random_element<Element>(team.rank(), i); }};
+            guarded<Element> out{count};
+            ddl::allreduce<Schedule>(team, in, out);
+            if (chunk_bytes >= count * sizeof(Element)) std::swap(first, out);
+            else
+                require_bits(
+                    out, [&](std::size_t i) { return first[i]; }, "other bits in other chunks");
+        });
+    for (int rank = 0; rank < ranks; ++rank)
+        require_bits(
+            whole[static_cast<std::size_t>(rank)],
+            [&](std::size_t i) { return left_to_right ? sum_in_rank_order<Element>(ranks, i) : whole[0][i]; },
+            "other bits than those of all ranks, or of the fold in rank order");
+}
+
 }  // namespace
+
+BOOST_DATA_TEST_CASE(in_rank_order_the_bits_are_the_same_in_any_chunks, data::make({2, 3, 5}), ranks) {
+    same_bits_in_any_chunks<places::threads, ddl::direct, float>(ranks, true);
+    same_bits_in_any_chunks<places::threads, ddl::direct, ddl::bfloat16>(ranks, true);
+    same_bits_in_any_chunks<places::messages<>, ddl::recursive_doubling, float>(ranks, false);
+    same_bits_in_any_chunks<places::messages<>, ddl::recursive_doubling, ddl::bfloat16>(ranks, false);
+}
 
 BOOST_DATA_TEST_CASE(chunks_pass_through_any_number_of_slots, data::make({1, 2, 3}) * data::make({1, 2, 4}), ranks,
                      slots) {

@@ -39,7 +39,7 @@ public:
     ddl::recording& wire() noexcept { return wire_; }
     staged_threads<ddl::recording>& through_host() noexcept { return staged_; }
     bool takes_device_memory() const noexcept { return takes_; }
-    static int most_blocks() noexcept { return 3; }
+    int most_blocks() const noexcept { return blocks; }
     std::byte* device_scratch(std::size_t bytes) {
         if (is_full) throw ddl::error(ddl::errc::out_of_memory, name, rank(), -1, "no room for %zu bytes", bytes);
         memory_.resize(bytes);
@@ -65,6 +65,7 @@ public:
     bool is_full = false;
     int drains = 0;
     int folds = 0;
+    int blocks = 3;
 
 private:
     ddl::recording& wire_;
@@ -98,6 +99,29 @@ BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 
         require(team.drains == (takes ? calls : 0), "the device is waited for where it sends");
         require(takes ? team.folds > 0 : team.folds == 0, "folded on the device, or on the host");
         ddl::barrier(team);
+    });
+}
+
+namespace {
+template <class Element>
+void bits_of_the_fold_in_rank_order(device_messages& team) {
+    for (const std::size_t count : {3U, 1000U, 40'001U}) {
+        guarded<Element> in{count, [&](std::size_t i) { return random_element<Element>(team.rank(), i); }};
+        guarded<Element> out{count};
+        ddl::allreduce(team, in, out);
+        require_bits(
+            out, [&](std::size_t i) { return sum_in_rank_order<Element>(team.size(), i); }, "allreduce");
+    }
+}
+}  // namespace
+
+BOOST_DATA_TEST_CASE(the_bits_are_the_same_for_any_grid, data::make({2, 3, 5}), ranks) {
+    ddl::recording::run(ranks, [&](ddl::recording& wire) {
+        device_messages team{wire, true};
+        for (team.blocks = 1; team.blocks <= 5; ++team.blocks) {
+            bits_of_the_fold_in_rank_order<float>(team);
+            bits_of_the_fold_in_rank_order<ddl::bfloat16>(team);
+        }
     });
 }
 

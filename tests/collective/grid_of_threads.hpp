@@ -6,6 +6,7 @@
 #include <ddl/transport/host_block.hpp>
 #include <ddl/transport/threads.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -49,7 +50,7 @@ public:
 
     ddl::threads& host() noexcept { return host_; }
     std::uint64_t* const* windows() const noexcept { return windows_; }
-    static int most_blocks() noexcept { return 3; }
+    int most_blocks() const noexcept { return most; }
     int launches() const noexcept { return launches_; }
     int blocks_of_last() const noexcept { return blocks_of_last_; }
     /// What a body says that few of its blocks run at once.
@@ -68,6 +69,9 @@ public:
         fail_at(stage::arrive, where.operation);
         return {rank()};
     }
+
+    int most = 3;          // blocks that run at once
+    int most_threads = 1;  // of a block, which has no more than the shape's
 
     // how it misbehaves, and when
     enum class stage { none, arrive, defer, begin };
@@ -97,15 +101,20 @@ public:
         ++launches_;
         blocks_of_last_ = shape.blocks;
         join();  // launches of a rank follow each other
-        running_ = shape.blocks;
-        for (int block = 0; block < shape.blocks; ++block)
-            blocks_.emplace_back([this, body, shape, block] {
-                while (!starts) std::this_thread::yield();
-                ddl::host_block space{rank(), block, shape.blocks, host_.limit()};
-                body(space);
-                if (space.missing() >= 0) missing_ = space.missing();
-                --running_;
-            });
+        const int threads = std::min(most_threads, shape.threads);
+        running_ = shape.blocks * threads;
+        for (int block = 0; block < shape.blocks; ++block) {
+            const auto together = std::make_shared<ddl::host_threads>(threads);
+            for (int thread = 0; thread < threads; ++thread)
+                workers_.emplace_back([this, body, shape, block, together, thread] {
+                    while (!starts) std::this_thread::yield();
+                    ddl::host_block space{rank(),        block,     shape.blocks,
+                                          host_.limit(), *together, static_cast<std::size_t>(thread)};
+                    body(space);
+                    if (space.missing() >= 0) missing_ = space.missing();
+                    --running_;
+                });
+        }
     }
     void follow(const entry*, const ddl::call_site&) const noexcept {}
     void settle(const ddl::call_site& where) {
@@ -123,13 +132,13 @@ private:
     }
     grid_of_threads(ddl::threads&& team, std::uint64_t* const* windows) : host_{std::move(team)}, windows_{windows} {}
     void join() {
-        for (std::thread& block : blocks_) block.join();
-        blocks_.clear();
+        for (std::thread& worker : workers_) worker.join();
+        workers_.clear();
     }
 
     ddl::threads host_;
     std::uint64_t* const* windows_;
-    std::vector<std::thread> blocks_;
+    std::vector<std::thread> workers_;
     std::atomic<int> missing_ = -1;
     std::atomic<int> running_ = 0;
     int launches_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -28,6 +29,18 @@ Float random_value(int rank, std::size_t i) noexcept {
     return static_cast<Float>(static_cast<double>(random_bits(rank, i) >> 11) / static_cast<double>(1ULL << 52) - 1);
 }
 
+/// A number from -1 to 1 of any floating type, and the sum of those of all ranks: in rank order, in `float`, rounded once.
+template <class Element>
+Element random_element(int rank, std::size_t i) noexcept {
+    return static_cast<Element>(random_value<float>(rank, i));
+}
+template <class Element>
+Element sum_in_rank_order(int ranks, std::size_t i) noexcept {
+    float sum = static_cast<float>(random_element<Element>(0, i));
+    for (int rank = 1; rank < ranks; ++rank) sum += static_cast<float>(random_element<Element>(rank, i));
+    return static_cast<Element>(sum);
+}
+
 /// What rank after rank would make of the small values: the sum of each element, in 64 bits.
 inline std::vector<std::int64_t> sums_of_small_values(int ranks, std::size_t count) {
     std::vector<std::int64_t> sums(count);
@@ -46,6 +59,15 @@ inline auto exchanged_values(int rank, std::size_t each) {
     return [first = static_cast<std::size_t>(rank) * each, each](std::size_t i) {
         return small_value(static_cast<int>(i / each), first + i % each);
     };
+}
+
+/// `got[i]` must have the bits of `wanted(i)` for all `i`.
+template <class Element, class Wanted>
+void require_bits(const guarded<Element>& got, Wanted wanted, const std::string& otherwise) {
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const Element value = wanted(i);
+        require(std::memcmp(&got[i], &value, sizeof value) == 0, otherwise + ": element " + std::to_string(i));
+    }
 }
 
 /// `got[i]` must be `wanted(i)` for all `i`, and nothing around `got` may have changed.

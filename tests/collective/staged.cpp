@@ -2,6 +2,7 @@
 // The collectives other than allreduce, through the host.
 #include <ddl/all_gather.hpp>
 #include <ddl/all_to_all.hpp>
+#include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 #include <ddl/gather.hpp>
 #include <ddl/reduce.hpp>
@@ -122,6 +123,56 @@ BOOST_DATA_TEST_CASE(pairs_of_blocks_are_exchanged, data::make({1, 2, 3, 5}), ra
             ddl::all_to_all(team, values);
             require_values(values, wanted, "in place");
         }
+    });
+}
+
+namespace {
+/// While the host's collective of the second chunk goes on, the first is copied out, and the third in: each waits for the others.
+struct overlap {
+    std::atomic<int> fetches = 0;  // that are under way
+    std::atomic<int> stores = 0;
+    std::atomic<bool> seen = false;
+    std::atomic<bool> in_vain = false;
+
+    template <class Ready>
+    bool await(Ready ready) {
+        for (ddl::patience waiting{patient}; !ready() && !in_vain;)
+            if (waiting.pause() && waiting.expired()) in_vain = true;
+        return !in_vain;
+    }
+    void copy(team_of_threads::direction way, int slot) {
+        const bool is_fetch = way == team_of_threads::direction::fetch;
+        if (is_fetch && slot < 2) return;  // the collective is there when the first two have come
+        auto& under_way = is_fetch ? fetches : stores;
+        ++under_way;
+        await([&] { return seen.load(); });
+        --under_way;
+    }
+    void look() {
+        seen = await([&] { return fetches == 1 && stores == 1; });
+    }
+};
+struct sum_that_looks {
+    static constexpr bool commutative = true;
+    overlap* all;  // of the rank that looks
+    float operator()(float left, float right) const {
+        if (all != nullptr && left == 1 && !all->seen) all->look();
+        return left + right;
+    }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_copy_in_a_copy_out_and_the_hosts_collective_are_under_way_at_once) {
+    staged_over_threads(2, 3, [](team_of_threads& team) {
+        constexpr std::size_t chunk = 256 / sizeof(float);
+        overlap all;
+        if (team.rank() == 0) team.beside_copy = [&](team_of_threads::direction way, int slot) { all.copy(way, slot); };
+        std::vector<float> values(6 * chunk);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / chunk);
+        ddl::allreduce(team, values, sum_that_looks{team.rank() == 0 ? &all : nullptr});
+        require(team.rank() != 0 || all.seen, "one came after the other");
+        for (std::size_t i = 0; i < values.size(); ++i)
+            require(values[i] == static_cast<float>(2 * (i / chunk)), "a sum");
     });
 }
 

@@ -96,18 +96,20 @@ public:
     }
     void arrive(const ddl::call_site&) {}
     void fetch(int index, std::size_t place, const std::byte* from, std::size_t bytes) {
-        copy(index, at(index).memory.data() + place, from, bytes);
+        copy(direction::fetch, index, at(index).memory.data() + place, from, bytes);
         fetched += bytes;
     }
     void store(int index, std::size_t place, std::byte* to, std::size_t bytes) {
-        copy(index, to, at(index).memory.data() + place, bytes);
+        copy(direction::store, index, to, at(index).memory.data() + place, bytes);
         stored += bytes;
     }
     void await(int index) { at(index).copies.synchronize(); }
 
     std::size_t fetched = 0;
     std::size_t stored = 0;
-    int copies_until_one_fails = -1;  // never, if negative
+    enum class direction { fetch, store };
+    std::function<void(direction, int slot)> beside_copy;  // called by the thread that copies, before it does
+    int copies_until_one_fails = -1;                       // never, if negative
     const void* out_of_reach = nullptr;
 
 private:
@@ -116,10 +118,11 @@ private:
         copy_stream copies;
     };
     slot_memory& at(int index) { return slots_[static_cast<std::size_t>(index)]; }
-    void copy(int index, std::byte* to, const std::byte* from, std::size_t bytes) {
+    void copy(direction way, int index, std::byte* to, const std::byte* from, std::size_t bytes) {
         if (copies_until_one_fails-- == 0)
             throw ddl::error(ddl::errc::system, "copy", rank(), -1, "the device says no");
-        at(index).copies.push([=] {
+        at(index).copies.push([=, this] {
+            if (beside_copy) beside_copy(way, index);
             if (bytes != 0) std::memcpy(to, from, bytes);
         });
     }

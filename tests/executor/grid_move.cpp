@@ -102,7 +102,7 @@ void check_all(int ranks, int blocks, std::size_t count, std::size_t offset, int
 }  // namespace
 
 BOOST_DATA_TEST_CASE(elements_arrive_where_they_belong_and_nothing_else_is_written,
-                     data::xrange(1, 10) * data::make({1, 3}), ranks, blocks) {
+                     data::xrange(1, 10) * data::make({1, 5}), ranks, blocks) {
     for (const std::size_t count : {0U, 1U, 7U, 9U, 128U, 1003U})
         for (const bool in_place : {false, true}) check_all<std::int32_t>(ranks, blocks, count, 0, ranks / 2, in_place);
 }
@@ -110,7 +110,7 @@ BOOST_DATA_TEST_CASE(elements_arrive_where_they_belong_and_nothing_else_is_writt
 BOOST_DATA_TEST_CASE(elements_of_any_size_and_alignment_move, data::xrange(0, 4), offset) {
     for (const std::size_t count : {5U, 300U}) {
         const auto before = static_cast<std::size_t>(offset);
-        check_all<std::int8_t>(3, 2, count, before, 2, false);
+        check_all<std::int8_t>(3, 4, count, before, 2, false);
         check_all<double>(4, 2, count, before, 0, true);
         check_all<triple>(2, 1, count, before, 1, false);
     }

@@ -55,7 +55,7 @@ float small(int rank, std::size_t i) { return 0.25F * static_cast<float>(rank) +
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 3}), ranks,
+BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 5}), ranks,
                      blocks) {
     host_grid grid{ranks};
     for (const std::size_t count : counts) {
@@ -67,14 +67,14 @@ BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange
     }
 }
 
-BOOST_DATA_TEST_CASE(elements_of_any_size_travel_in_words, data::make({2, 9}), ranks) {
+BOOST_DATA_TEST_CASE(elements_of_any_size_travel_in_words, data::make({2, 9}) * data::make({3, 4}), ranks, blocks) {
     host_grid grid{ranks};
     for (const std::size_t count : counts) {
-        check<ddl::half>(grid, count, 2, ddl::average{},
+        check<ddl::half>(grid, count, blocks, ddl::average{},
                          [](int rank, std::size_t i) { return ddl::half{small(rank, i)}; });
-        check<ddl::float8_e5m2>(grid, count, 2, ddl::maximum{},
+        check<ddl::float8_e5m2>(grid, count, blocks, ddl::maximum{},
                                 [](int rank, std::size_t i) { return ddl::float8_e5m2{small(rank, i)}; });
-        check<wide_value>(grid, count, 2, add_words{}, [](int rank, std::size_t i) {
+        check<wide_value>(grid, count, blocks, add_words{}, [](int rank, std::size_t i) {
             return wide_value{{rank, static_cast<std::int32_t>(i), -rank}};
         });
     }

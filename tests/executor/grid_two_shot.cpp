@@ -79,7 +79,7 @@ constexpr std::size_t counts[] = {0, 1, 3, 4, 5, 17, 64, 257, 1003};
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 3}), ranks,
+BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 5}), ranks,
                      blocks) {
     host_grid grid{ranks};  // one for all: calls of unlike sizes follow each other
     for (const std::size_t count : counts) {
@@ -93,7 +93,7 @@ BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange
     }
 }
 
-BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, data::xrange(1, 10) * data::make({1, 3}),
+BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, data::xrange(1, 10) * data::make({1, 4}),
                      ranks, blocks) {
     host_grid grid{ranks};
     const auto fraction = [](int rank, std::size_t i) {
@@ -111,10 +111,11 @@ BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, data:
         }
 }
 
-BOOST_DATA_TEST_CASE(narrow_elements_are_accumulated_wide_and_rounded_once, data::make({2, 5}), ranks) {
+BOOST_DATA_TEST_CASE(narrow_elements_are_accumulated_wide_and_rounded_once, data::make({2, 5}) * data::xrange(1, 6),
+                     ranks, blocks) {
     host_grid grid{ranks};
     for (const std::size_t count : counts)
-        check<ddl::bfloat16>(grid, count, 2, 0, ddl::average{}, [](int rank, std::size_t i) {
+        check<ddl::bfloat16>(grid, count, blocks, 0, ddl::average{}, [](int rank, std::size_t i) {
             return ddl::bfloat16{1.0F + 0.01F * static_cast<float>(rank) + static_cast<float>(i % 13)};
         });
 }

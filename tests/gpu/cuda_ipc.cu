@@ -9,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../collective/require.hpp"
-#include "gpu_test.cuh"
+#include "peer_checks.cuh"
 
 namespace {
 
@@ -82,6 +81,7 @@ void run_rank(const std::string& job, int rank) {
         sum_in(team, created.data(), count, "cuMemCreate");
         team.forget();
     }
+    others<float>(team);
     cudaStream_t stream = nullptr;
     ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", rank, 0);
     float* data = nullptr;

@@ -95,6 +95,100 @@ private:
     std::atomic<bool> goes_on_{false};
 };
 
+/// A call over a stream that is held up returns, and its request is pending; the stream has come past it when it goes on.
+void a_call_is_enqueued_and_returns(ddl::cuda_peer& team) {
+    cudaStream_t stream = nullptr;
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "enqueue", team.rank(), team.device()); };
+    good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    thrust::device_vector<int> values(1000, 1);
+    auto queued = team.on(thrust::cuda::par.on(stream));
+    ddl::allreduce(queued, values);
+    queued.wait();  // the kernel is loaded now, for which a GPU may wait until its streams are idle
+    held_stream held;
+    ddl::barrier(team);  // until when nobody frees memory, which would wait for the stream that is held up
+    if (team.rank() == 0) held.hold(stream);
+    ddl::allreduce(queued, values);
+    const ddl::request sum = ddl::allreduce_async(queued, values);
+    ddl::barrier(team);  // all have enqueued theirs
+    const cudaError_t state = cudaStreamQuery(stream);
+    static_cast<void>(cudaGetLastError());
+    const bool pending = !sum.test();
+    ddl::barrier(team);  // all have looked
+    held.release();
+    sum.wait();
+    queued.wait();
+    good(cudaStreamQuery(stream));
+    const int size = team.size();
+    require(values[999] == size * size * size, "three sums");
+    static const bool launches_wait = std::getenv("DDL_TEST_LAUNCHES_WAIT") != nullptr;  // under a tool
+    require(launches_wait || (state == cudaErrorNotReady && pending),
+            "the stream was through with calls that it had not come to");
+    good(cudaStreamDestroy(stream));
+}
+
+/// A team and a part of it call at the same time, on streams of their own: their grids wait for each other nowhere.
+void a_team_and_its_part_at_once(ddl::cuda_peer& team) {
+    cudaStream_t streams[2] = {};
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "streams", team.rank(), team.device()); };
+    for (cudaStream_t& each : streams) good(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking));
+    ddl::cuda_peer part = team.split(team.rank() % 2, 0);
+    thrust::device_vector<int> of_all(300'000, 1);
+    thrust::device_vector<int> of_part(300'000, 1);
+    int all = 1;
+    int ours = 1;
+    for (int turn = 0; turn < 5; ++turn) {
+        ddl::allreduce(team.on(streams[0]), of_all);
+        ddl::allreduce(part.on(streams[1]), of_part);
+        all *= team.size();
+        ours *= part.size();
+    }
+    team.on(streams[0]).wait();
+    part.on(streams[1]).wait();
+    require(of_all[299'999] == all && of_part[299'999] == ours, "five sums of all, five of a part");
+    for (const cudaStream_t each : streams) good(cudaStreamDestroy(each));
+}
+
+/// The blocks of as many ranks as there can be run at once, or the ranks are told that they are too many for this GPU.
+void as_many_ranks_as_there_can_be() {
+    constexpr int ranks = ddl::grid_window::most_ranks;
+    const ddl::error failure = error_of([] {
+        run_peers(ranks, [](ddl::cuda_peer& team) {
+            for (const std::size_t count : {7, 70'001}) {
+                thrust::device_vector<float> values(count, 1.0F);
+                ddl::allreduce(team, values);
+                require(values[0] == ranks && values[count - 1] == ranks, "a sum of many ranks");
+            }
+        });
+    });
+    if (failure.code() == no_error) return;
+    require(std::strstr(failure.what(), "blocks at once; ask for fewer ranks") != nullptr, failure.what());
+    std::puts(failure.what());
+}
+
+/// Sums of random values have the same bits, whatever the grid.
+template <class Body, class Element>
+void same_bits_for_any_grid(ddl::cuda_peer& team, std::size_t count) {
+    const auto value = [&](std::size_t i) { return value_of<float>(team.rank(), i, count); };
+    const thrust::device_vector<Element> in = filled<Element>(count, value);
+    thrust::device_vector<Element> chosen(count);
+    ddl::allreduce(team, in, chosen);
+    const thrust::host_vector<Element> wanted = chosen;
+    constexpr int threads = ddl::grid_limits_of<ddl::cuda_peer>.threads;
+    for (int blocks = 1; blocks <= std::min(5, team.most_blocks_of<Body>()); ++blocks)
+        for (const int each : {threads, (threads + 1) / 2}) {
+            thrust::device_vector<Element> out(count);
+            ddl::call_grids<ddl::checked, Element>(
+                team, ddl::describe<ddl::sum, Element, ddl::direct>(ddl::collective::allreduce, count, 0),
+                thrust::raw_pointer_cast(in.data()), count, thrust::raw_pointer_cast(out.data()), count,
+                [&](auto& here, const ddl::grid_ranks<Element>& places) {
+                    here.launch(Body{places, count, {}}, {blocks, each});
+                });
+            const thrust::host_vector<Element> got = out;
+            require(std::memcmp(got.data(), wanted.data(), count * sizeof(Element)) == 0,
+                    "other bits for another grid");
+        }
+}
+
 /// A request that is pending leaves the captures of others alone, in the mode that forbids most, too.
 void a_capture_beside_a_request(ddl::cuda_peer& team) {
     cudaStream_t stream = nullptr;
@@ -198,20 +292,22 @@ void graphs() {
 
 void mistakes(ddl::cuda_peer& team) {
     std::vector<float> host(10);
-    bool refused = false;
-    try {
-        ddl::allreduce(team, host);
-    } catch (const ddl::error& failure) {
-        refused = failure.code() == ddl::errc::invalid_argument || failure.code() == ddl::errc::mismatch;
-    }
-    require(refused, "host memory is refused");
-    thrust::device_vector<float> data(10 + static_cast<std::size_t>(team.rank() == 1));
-    refused = false;
-    try {
-        ddl::allreduce(team, data);
-    } catch (const ddl::error& failure) { refused = failure.code() == ddl::errc::mismatch; }
-    require(refused, "unlike counts are refused");
     thrust::device_vector<float> ones(10, 1.0F);
+    const std::string device = std::to_string(team.device());
+    const auto refused = [&](const char* which, auto call) {  // by rank 1, and the others are told
+        if (team.rank() == 1)
+            require_error(ddl::errc::invalid_argument,
+                          std::string{"rank 1: "} + which + " is host memory; pass memory of CUDA device " + device +
+                              ", or call over ddl::threads",
+                          call);
+        else require_error(ddl::errc::mismatch, "rank 1 has called with invalid arguments; see its own error", call);
+    };
+    const std::span<float> anywhere{team.rank() == 1 ? host.data() : thrust::raw_pointer_cast(ones.data()), 10};
+    refused("in", [&] { ddl::allreduce(team, anywhere); });
+    refused("out", [&] { ddl::allreduce(team, ones, anywhere); });
+    refused("a tensor", [&] { ddl::allreduce_n(team, std::vector<std::span<float>>{anywhere}); });
+    thrust::device_vector<float> data(10 + static_cast<std::size_t>(team.rank() == 1));
+    require_error(ddl::errc::mismatch, "elements, this rank", [&] { ddl::allreduce(team, data); });
     ddl::allreduce(team, ones);
     require(ones[9] == static_cast<float>(team.size()), "the communicator is as good as before");
 }
@@ -260,8 +356,14 @@ int main(int count, char** words) {
                 streams(team);
                 requests(team);
                 a_capture_beside_a_request(team);
+                a_call_is_enqueued_and_returns(team);
+                a_team_and_its_part_at_once(team);
+                same_bits_for_any_grid<ddl::grid_one_shot<ddl::sum, float>, float>(team, 301);
+                same_bits_for_any_grid<ddl::grid_two_shot<ddl::sum, float>, float>(team, 40'001);
+                same_bits_for_any_grid<ddl::grid_two_shot<ddl::sum, ddl::bfloat16>, ddl::bfloat16>(team, 40'001);
                 if (team.size() > 1) mistakes(team);
             });
         graphs();
+        as_many_ranks_as_there_can_be();
     });
 }

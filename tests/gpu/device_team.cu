@@ -16,6 +16,7 @@
 #include <thrust/host_vector.h>
 #include <thrust/universal_vector.h>
 
+#include <ranges>
 #include <span>
 
 #include "../collective/require.hpp"
@@ -154,14 +155,17 @@ void mistakes_are_told(ddl::device_team& team) {
     plans_and_calls_for_later(team);  // the communicator is as good as before
 }
 
-void the_other_collectives(ddl::device_team& team) {
+/// Each collective of ints that lie in a `Vector`, which are handed to it as `view` says. They may only be enqueued when a call
+/// returns.
+template <class Vector, class View>
+void every_collective(ddl::device_team team, View view) {
     const int size = team.size();
     const int last = size - 1;
     // values that say whose they are and where they lie: hundreds the rank, units the place
-    const auto numbered = [&](int count) -> device_ints {
+    const auto numbered = [&](int count) -> Vector {
         std::vector<int> values;
         for (int i = 0; i < count; ++i) values.push_back(100 * team.rank() + i);
-        return values;
+        return Vector(values);
     };
     const auto elements = static_cast<std::size_t>(size);
     const auto each_rank = [&](auto value) {
@@ -169,34 +173,62 @@ void the_other_collectives(ddl::device_team& team) {
         for (int rank = 0; rank < size; ++rank) values.push_back(value(rank));
         return values;
     };
-
-    device_ints data = numbered(size);
-    ddl::broadcast(team, data, last);
-    require_values(data, each_rank([&](int i) { return 100 * last + i; }), "what the last rank had");
-
-    const device_ints ours = numbered(size);
+    const auto has = [&](const Vector& found, const std::vector<int>& wanted, const char* what) {
+        team.wait();
+        require_values(found, wanted, what);
+    };
     const auto sum = [&](int i) { return 50 * size * last + size * i; };
-    device_ints folded(elements);
-    ddl::reduce(team, ours, folded, ddl::sum{}, last);
-    if (team.rank() == last) require_values(folded, each_rank(sum), "all sums at the root");
-    device_ints block(1);
-    ddl::reduce_scatter(team, ours, block);
-    require_values(block, {sum(team.rank())}, "a sum each");
+    Vector data = numbered(size);
+    ddl::allreduce(team, view(data));
+    has(data, each_rank(sum), "all sums everywhere");
+    data = numbered(size);
+    ddl::broadcast(team, view(data), last);
+    has(data, each_rank([&](int i) { return 100 * last + i; }), "what the last rank had");
 
-    const device_ints own = numbered(1);
+    Vector ours = numbered(size);
+    Vector folded(elements);
+    ddl::reduce(team, view(ours), view(folded), ddl::sum{}, last);
+    team.wait();
+    if (team.rank() == last) has(folded, each_rank(sum), "all sums at the root");
+    Vector block(1);
+    ddl::reduce_scatter(team, view(ours), view(block));
+    has(block, {sum(team.rank())}, "a sum each");
+
+    Vector own = numbered(1);
     const auto first_values = each_rank([](int rank) { return 100 * rank; });
-    device_ints all(elements);
-    ddl::all_gather(team, own, all);
-    require_values(all, first_values, "one of each");
-    device_ints gathered(elements);
-    ddl::gather(team, own, gathered, last);
-    if (team.rank() == last) require_values(gathered, first_values, "one of each, at the root");
-    ddl::scatter(team, ours, block, last);
-    require_values(block, {100 * last + team.rank()}, "one for each");
-    ddl::all_to_all(team, ours, all);
-    require_values(all, each_rank([&](int rank) { return 100 * rank + team.rank(); }), "one from each to each");
-    ddl::all_to_all_async(team, ours, gathered).wait();
+    Vector all(elements);
+    ddl::all_gather(team, view(own), view(all));
+    has(all, first_values, "one of each");
+    Vector gathered(elements);
+    ddl::gather(team, view(own), view(gathered), last);
+    team.wait();
+    if (team.rank() == last) has(gathered, first_values, "one of each, at the root");
+    ddl::scatter(team, view(ours), view(block), last);
+    has(block, {100 * last + team.rank()}, "one for each");
+    ddl::all_to_all(team, view(ours), view(all));
+    has(all, each_rank([&](int rank) { return 100 * rank + team.rank(); }), "one from each to each");
+    ddl::all_to_all_async(team, view(ours), view(gathered)).wait();
     require(gathered == all, "the same, later");
+}
+
+/// Vectors, and pairs of pointers, of Thrust's; over the team itself, and over its execution policies.
+void every_collective_takes_ranges_and_policies_of_thrust(ddl::device_team& team) {
+    const auto itself = [](auto& vector) -> auto& { return vector; };
+    every_collective<device_ints>(team, itself);
+    every_collective<device_ints>(team.on(thrust::device), itself);
+    every_collective<thrust::universal_vector<int>>(team, itself);
+#ifndef CUDA_DOUBLE  // whose pointers know no arithmetic
+    every_collective<device_ints>(team, [](device_ints& vector) {
+        return std::ranges::subrange{vector.data(), vector.data() + static_cast<std::ptrdiff_t>(vector.size())};
+    });
+#endif
+#if THRUST_DEVICE_SYSTEM == THRUST_DEVICE_SYSTEM_CUDA
+    cudaStream_t stream = nullptr;
+    ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", team.rank(), team.device());
+    every_collective<device_ints>(team.on(thrust::cuda::par.on(stream)), itself);
+    every_collective<device_ints>(team.on(thrust::cuda::par_nosync.on(stream)), itself);
+    ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), team.device());
+#endif
 }
 
 void every_case(ddl::device_team& team) {
@@ -206,7 +238,7 @@ void every_case(ddl::device_team& team) {
     plans_and_calls_for_later(team);
     parts_of_a_team(team);
     mistakes_are_told(team);
-    the_other_collectives(team);
+    every_collective_takes_ranges_and_policies_of_thrust(team);
 }
 
 }  // namespace

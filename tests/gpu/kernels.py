@@ -3,7 +3,7 @@
 
 No kernel spills, takes more arguments than it is handed, or has more registers than two of its blocks on a multiprocessor
 leave it, and all but the one-shot load and store 16 bytes at a time: several loads are on their way before the first value
-is used.
+is used. Flags are acquired and released at the scope of the system, and at no narrower one: others of them lie in other GPUs.
 
 kernels.py NVDISASM CUBIN: whether the same kernels do so in machine code, where the assembler has had its say.
 
@@ -27,14 +27,29 @@ REPORT = re.compile(
     re.DOTALL)
 WIDE_LOAD = re.compile(r"\bld(?:\.global)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
 WIDE_STORE = re.compile(r"\bst(?:\.global)?(?:\.wb)?\.v(?:4\.[bufs]32|2\.[bufs]64)")
-
+# every kernel acquires and releases flags
+FLAGS = {"acquires": re.compile(r"\bld\.acquire\.sys\b"), "releases": re.compile(r"\bst\.release\.sys\b")}
+NARROW_FLAG = re.compile(r"\b(?:ld|st|atom|red|fence)\.(?:\w+\.)*(?:gpu|cluster|cta)\b[\w.]*|\bmembar\.(?:gl|cta)\b")
+FLAGS_CODE = {"acquires": re.compile(r"\bLDG?\.E\.64\.STRONG\.SYS\b"),
+              "releases": re.compile(r"\bMEMBAR\.\w+\.SYS\b(?s:.*)\bSTG?\.E\.64\.STRONG\.SYS\b")}
+NARROW_FLAG_CODE = re.compile(r"\b(?:LD|ST)G?\.E\.64\.STRONG\.(?!SYS\b)\w+|\bMEMBAR\.\w+\.(?!SYS\b)\w+")
 
 MACHINE_CODE = re.compile(r"^\.text\.(\w+):\n(.*?)(?=^\.text\.|\Z)", re.MULTILINE | re.DOTALL)
 WIDE_CODE = {"loads": re.compile(r"\bLDG?\.E(?:\.\w+)*?\.128\b"), "stores": re.compile(r"\bSTG?\.E(?:\.\w+)*?\.128\b")}
 
 
+def complaints_of_flags(name, body, wide_scope, narrow_scope):
+    for does, pattern in wide_scope.items():
+        if not pattern.search(body):
+            yield f"{name} never {does} a flag at the scope of the system"
+    if found := narrow_scope.search(body):
+        yield f"{name} says {found.group()}: flags are for other GPUs, too"
+
+
 def complaints_of_machine_code(listing, kernels=FEWEST_WIDE_KERNELS):
     bodies = [(name, body) for name, body in MACHINE_CODE.findall(listing) if WIDE.search(name)]
+    for name, body in MACHINE_CODE.findall(listing):
+        yield from complaints_of_flags(name, body, FLAGS_CODE, NARROW_FLAG_CODE)
     if len(bodies) < kernels:
         yield f"the disassembler lists {len(bodies)} kernels that load packets, not {kernels}"
     for name, body in bodies:
@@ -55,6 +70,7 @@ def complaints(ptx, report, kernels=FEWEST_KERNELS):
         if int(registers) > MOST_REGISTERS:
             yield f"{name} uses {registers} registers, above {MOST_REGISTERS}"
     for found in KERNEL.finditer(ptx):
+        yield from complaints_of_flags(found.group(1), found.group(0), FLAGS, NARROW_FLAG)
         taken = sum(map(int, ARGUMENTS.findall(found.group(0))))
         most = next(most for kind, most in MOST_ARGUMENTS.items() if kind in found.group(1))
         if taken > most:
@@ -80,7 +96,8 @@ def line(name, stack=0, stores=0, loads=0, registers=40):
 
 
 def wrong_answers():
-    wide = "ld.v4.u32 {a}; st.v4.u32 [b];"
+    flags = "ld.acquire.sys.b64 c, [d]; st.release.sys.b64 [d], c; ld.relaxed.sys.b64 c, [d];"
+    wide = "ld.v4.u32 {a}; st.v4.u32 [b];" + flags
     good = entry("a_two_shot", wide), line("a_two_shot")
     cases = [
         (good, 0),
@@ -88,23 +105,37 @@ def wrong_answers():
         ((good[0], line("a_two_shot", stores=4, loads=4)), 1),
         ((good[0], line("a_two_shot", registers=65)), 1),
         ((good[0].replace(".u64 p", ".align 8 .b8 p[1568]"), good[1]), 1),
-        ((entry("a_two_shot", "ld.u32 a; st.v4.u32 [b];"), good[1]), 1),
-        ((entry("a_two_shot", "ld.global.v2.u64 {a}; st.u32 [b];"), good[1]), 1),
+        ((entry("a_two_shot", "ld.u32 a; st.v4.u32 [b];" + flags), good[1]), 1),
+        ((entry("a_two_shot", "ld.global.v2.u64 {a}; st.u32 [b];" + flags), good[1]), 1),
         ((entry("a_one_shot", wide), line("a_one_shot")), 1),
         ((good[0], ""), 1),
+        ((entry("a_two_shot", wide.replace("ld.acquire.sys", "ld.volatile")), good[1]), 1),
+        ((entry("a_two_shot", wide.replace("st.release.sys", "st.relaxed.sys")), good[1]), 1),
+        ((entry("a_two_shot", wide.replace("st.release.sys", "st.release.gpu")), good[1]), 2),
+        ((entry("a_two_shot", wide.replace("ld.relaxed.sys", "ld.relaxed.gpu")), good[1]), 1),
+        ((entry("a_two_shot", wide + "fence.acq_rel.gpu;"), good[1]), 1),
+        ((entry("a_two_shot", wide + "membar.gl;"), good[1]), 1),
     ]
     for (ptx, report), expected in cases:
         found = list(complaints(ptx, report, kernels=1))
         if len(found) != expected:
             yield f"{expected} complaints expected of\n{ptx}{report}and the answer is {found}"
+    flags = "LD.E.64.STRONG.SYS R1, [R2]; MEMBAR.ALL.SYS; ST.E.64.STRONG.SYS [R2], R1;"
     codes = [
         ("LDG.E.128 R4, [R2]; ST.E.128.STRONG.SM [R6], R4;", 0),
         ("LD.E.64 R4, [R2]; STG.E.128 [R6], R4;", 1),
         ("LDG.E.128.CONSTANT R4, [R2]; STS.128 [R6], R4;", 1),
         ("", 2),
     ]
+    codes = [(body + flags, expected) for body, expected in codes]
+    wide = codes[0][0]
+    codes += [
+        (wide.replace("LD.E.64.STRONG.SYS", "LD.E.64.STRONG.GPU"), 2),
+        (wide.replace("MEMBAR.ALL.SYS", "MEMBAR.ALL.GPU"), 2),
+        (wide.replace("MEMBAR.ALL.SYS", ""), 1),
+    ]
     for body, expected in codes:
-        listing = f".text._a_two_shot:\n{body}\n.text._a_one_shot:\nLDG.E.128 R4, [R2]; STG.E.128 [R6], R4;\n"
+        listing = f".text._a_two_shot:\n{body}\n.text._a_one_shot:\nLDG.E.128 R4, [R2]; STG.E.128 [R6], R4;{flags}\n"
         found = list(complaints_of_machine_code(listing, kernels=1))
         if len(found) != expected:
             yield f"{expected} complaints expected of {body!r}, and the answer is {found}"

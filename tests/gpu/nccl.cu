@@ -97,9 +97,7 @@ void expect_no_device() {
     ddl::threads::run(2, [](ddl::threads& host) {
         const ddl::error failure = error_of([&] { ddl::nccl gpus{host}; });
         require(failure.code() == ddl::errc::system && std::strcmp(failure.operation(), "nccl") == 0, failure.what());
-        require(std::strstr(failure.what(), "there is no CUDA device; run on a machine with one") != nullptr ||
-                    std::strstr(failure.what(), "install a newer driver, or one at all") != nullptr,
-                failure.what());
+        require(std::strstr(failure.what(), "there is no CUDA d") != nullptr, failure.what());  // device, or driver
         ddl::barrier(host);  // the host's communicator is as good as before
     });
 }

@@ -7,11 +7,20 @@
 #include <ddl/transport/staged.cuh>
 #include <ddl/transport/threads.hpp>
 
+#include <thrust/count.h>
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
 
 #include "../collective/require.hpp"
 #include "gpu_test.cuh"
+
+/// Any schedule of the host's transport carries the chunks.
+template <class Schedule, class Team>
+void by_schedule(Team& team) {
+    thrust::device_vector<float> values(100'003, static_cast<float>(team.rank() + 1));
+    ddl::allreduce<Schedule>(team, values);
+    require(thrust::count(values.begin(), values.end(), 6.0F) == 100'003, "the sum of all ranks, by another schedule");
+}
 
 int main() {
     return on_a_gpu("gpu.staged", [] {
@@ -27,6 +36,9 @@ int main() {
                     require(thrust::equal(values.begin(), values.end(), thrust::device_vector<float>(wanted).begin()),
                             "the sum of all ranks");
                 }
+                by_schedule<ddl::ring>(team);
+                by_schedule<ddl::recursive_doubling>(team);
+                by_schedule<ddl::tree>(team);
                 cudaStream_t stream = nullptr;
                 ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", team.rank(), team.device());
                 thrust::device_vector<int> ones(1000, 1);

@@ -29,6 +29,30 @@ int ranks_in(Transport& ranks) {
     else return 1;
 }
 
+/// Whether ranks have a device, as those of GPUs and of what stands for them: they take ranges that lie there.
+template <class Transport>
+inline constexpr bool has_device =
+    grid_transport<Transport> || staging_transport<Transport> || device_message_transport<Transport> ||
+    requires(Transport& ranks) { ranks.device(); };
+template <stacked_transport Transport>
+inline constexpr bool has_device<Transport> =
+    has_device<std::remove_reference_t<decltype(std::declval<Transport&>().node())>>;
+
+/// A class, so that ranges of several types print one error.
+template <class Transport>
+struct reaches_device_ranges {
+    static_assert(has_device<Transport>,
+                  "ddl: this range lies in a device, and these ranks know the host's memory alone; wrap them in "
+                  "ddl::staged, or pass a span of what the host reaches");
+};
+
+/// Where the elements lie that a call is given.
+template <class Transport, contiguous Range>
+constexpr auto data_for(Transport&, Range& range) noexcept {
+    if constexpr (device_range<Range>) static_cast<void>(reaches_device_ranges<Transport>{});
+    return data_of(range);
+}
+
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
 template <class Checking, class Transport>
 [[noreturn]] void refuse(Transport& ranks, const error& reason) {

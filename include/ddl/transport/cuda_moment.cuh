@@ -29,7 +29,7 @@ public:
         const device_scope scope{device, rank};
         cudaEvent_t event = nullptr;
         require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
-        event_.reset(event, [](cudaEvent_t old) { static_cast<void>(cudaEventDestroy(old)); });
+        event_.reset(event, [](cudaEvent_t old) noexcept { static_cast<void>(cudaEventDestroy(old)); });
         mark(stream);
     }
     /// Moves it to where `stream` stands now.

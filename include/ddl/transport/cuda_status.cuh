@@ -11,36 +11,46 @@
 
 namespace ddl {
 
-/// Throws if a call of the CUDA runtime failed: `operation` names the call, as in `cudaMalloc`, and the error the device.
-/// What does not fit is `errc::out_of_memory`, everything else `errc::system`.
+/// What a program is told of a call of the CUDA runtime that failed: `operation` names the call, as in `cudaMalloc`, the text the
+/// device. What does not fit is `errc::out_of_memory`, everything else `errc::system`.
+inline error cuda_failure(cudaError_t status, const char* operation, int rank, int device) noexcept {
+    return error(status == cudaErrorMemoryAllocation ? errc::out_of_memory : errc::system, operation, rank, -1,
+                 "CUDA device %d says %s (%s)", device, cudaGetErrorName(status), cudaGetErrorString(status));
+}
+
+/// Throws `cuda_failure` if a call of the CUDA runtime failed.
 inline void require_cuda(cudaError_t status, const char* operation, int rank, int device) {
     if (status == cudaSuccess) return;
     static_cast<void>(cudaGetLastError());  // so that nobody else finds it
-    const errc code = status == cudaErrorMemoryAllocation ? errc::out_of_memory : errc::system;
-    throw error(code, operation, rank, -1, "CUDA device %d says %s (%s)", device, cudaGetErrorName(status),
-                cudaGetErrorString(status));
+    throw cuda_failure(status, operation, rank, device);
+}
+
+/// Why there is no GPU for this program: `status` is what cudaGetDeviceCount says, versions are CUDA's numbers, as 12040 is 12.4.
+/// Driver 0 is none.
+inline error lack_of_devices(const char* operation, cudaError_t status, int driver, int runtime) noexcept {
+    if (status == cudaErrorInsufficientDriver && driver != 0)
+        return error(errc::system, operation, -1, -1,
+                     "the CUDA driver serves version %d.%d, this program needs %d.%d; install a newer driver",
+                     driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    if (status == cudaErrorInsufficientDriver)
+        return error(errc::system, operation, -1, -1,
+                     "there is no CUDA driver; install one for CUDA %d.%d or later, or run on a machine with a GPU",
+                     runtime / 1000, runtime % 1000 / 10);
+    if (status == cudaErrorNoDevice || status == cudaSuccess)
+        return error(errc::system, operation, -1, -1,
+                     "there is no CUDA device; run on a machine with one, or see CUDA_VISIBLE_DEVICES");
+    return cuda_failure(status, "cudaGetDeviceCount", -1, 0);
 }
 
 /// How many GPUs this process may use. Throws where there is none, or a driver that cannot serve this program.
 inline int require_devices(const char* operation) {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status == cudaErrorInsufficientDriver) {
-        static_cast<void>(cudaGetLastError());
-        int driver = 0;
-        static_cast<void>(cudaDriverGetVersion(&driver));
-        throw error(
-            errc::system, operation, -1, -1,
-            "the CUDA driver serves version %d.%d, this program needs %d.%d; install a newer driver, or one at all",
-            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    }
-    if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
-        static_cast<void>(cudaGetLastError());
-        throw error(errc::system, operation, -1, -1,
-                    "there is no CUDA device; run on a machine with one, or see CUDA_VISIBLE_DEVICES");
-    }
-    require_cuda(status, "cudaGetDeviceCount", -1, 0);
-    return count;
+    if (status == cudaSuccess && count > 0) return count;
+    static_cast<void>(cudaGetLastError());
+    int driver = 0;
+    static_cast<void>(cudaDriverGetVersion(&driver));
+    throw lack_of_devices(operation, status, driver, CUDART_VERSION);
 }
 
 /// Makes a device the current one of this thread, and then the one before again.

@@ -72,8 +72,8 @@ public:
         if (bytes > side_->scratch_bytes) {
             const device_scope scope{device(), rank()};
             const beside_captures aside{device(), rank()};
-            static_cast<void>(cudaFree(std::exchange(side_->scratch, nullptr)));
             side_->scratch_bytes = 0;
+            check(cudaFree(std::exchange(side_->scratch, nullptr)), "cudaFree");
             check(cudaMalloc(&side_->scratch, bytes), "cudaMalloc");
             side_->scratch_bytes = bytes;
         }

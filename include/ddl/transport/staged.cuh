@@ -10,6 +10,7 @@
 #include <ddl/transport/stream_policy.cuh>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ddl {
@@ -69,9 +70,8 @@ public:
             await(index);
             const device_scope scope{device(), rank()};
             const beside_captures aside{device(), rank()};
-            static_cast<void>(cudaFreeHost(one.data));
-            one.data = nullptr;
             one.bytes = 0;
+            check(cudaFreeHost(std::exchange(one.data, nullptr)), "cudaFreeHost");
             void* data = nullptr;
             check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "cudaHostAlloc");
             one.data = static_cast<std::byte*>(data);
