@@ -183,13 +183,12 @@ public:
         void* arguments[] = {&argument, &whose};
         const dim3 blocks{static_cast<unsigned>(shape.blocks)};
         const dim3 threads{static_cast<unsigned>(shape.threads)};
-        // the runtime's form for C: clang refuses that for C++, of CUDA 12
         if (how.together)
-            check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks, threads,
+            check(cudaLaunchCooperativeKernel(launchable(&run_on_device<Body>), blocks, threads,
                                               arguments, 0, how.stream),
                   "cudaLaunchCooperativeKernel");
         else
-            check(cudaLaunchKernel(reinterpret_cast<const void*>(&run_without_meetings<Body>), blocks, threads,
+            check(cudaLaunchKernel(launchable(&run_without_meetings<Body>), blocks, threads,
                                    arguments, 0, how.stream),
                   "cudaLaunchKernel");
         check(cudaEventRecord(done_, how.stream), "cudaEventRecord");

@@ -301,8 +301,7 @@ private:
             await_event(last);
         }
         // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
-        // the runtime's form for C: clang refuses that for C++, of CUDA 12
-        require_cuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks,
+        require_cuda(cudaLaunchCooperativeKernel(launchable(&run_on_device<Body>), blocks,
                                                  dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
                      "cudaLaunchCooperativeKernel", rank(), device());
         require_cuda(cudaEventRecord(team.done(rank(), mine.captured), stream_), "cudaEventRecord", rank(), device());

@@ -58,4 +58,14 @@ private:
     int before_ = 0;
 };
 
+/// A kernel as a launch takes it. clang refuses the runtime's forms for C++, of CUDA 12, which say what its arguments are.
+template <class... Arguments>
+auto launchable(void (*kernel)(Arguments...)) noexcept {
+#if defined(__clang__) && defined(__CUDA__)
+    return reinterpret_cast<const void*>(kernel);
+#else
+    return kernel;
+#endif
+}
+
 }  // namespace ddl
