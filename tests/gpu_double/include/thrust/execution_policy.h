@@ -5,7 +5,6 @@
 #include <cuda_runtime.h>
 
 #define THRUST_DEVICE_SYSTEM_CUDA 1
-#define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CUDA
 
 namespace thrust {
 namespace cuda {
