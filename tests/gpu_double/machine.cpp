@@ -16,7 +16,12 @@ int said(const char* variable, int otherwise) {
     return words == nullptr ? otherwise : std::atoi(words);
 }
 
+thread_local bool is_spared = false;
+
 }  // namespace
+
+spared::spared() { is_spared = true; }
+spared::~spared() { is_spared = false; }
 
 machine::machine()
     : processors{said("CUDA_DOUBLE_PROCESSORS", 4)}, random{static_cast<unsigned>(said("CUDA_DOUBLE_SEED", 1))} {
@@ -39,8 +44,8 @@ cudaError_t& last_error() {
 
 cudaError_t admit(const char* name, asks what) {
     machine& all = machine::get();
-    ++all.counts[name];
-    if (all.failing_after >= 0 && (all.failing_name.empty() || all.failing_name == name) && all.failing_after-- == 0)
+    if (!is_spared) ++all.counts[name];
+    if (!is_spared && all.failing_after >= 0 && (all.failing_name.empty() || all.failing_name == name) && all.failing_after-- == 0)
         return all.failing_status;
     if (what == asks::nothing) return cudaSuccess;
     if (all.devices.empty()) return cudaErrorNoDevice;

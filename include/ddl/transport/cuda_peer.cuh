@@ -224,6 +224,7 @@ private:
         void heed_fault(const call_site& where) {
             const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_relaxed);
             if (missed == 0) return;
+            host.listen(where);  // whose grid did not come may have said why
             const error failure(
                 errc::timeout, where.operation, host.rank(), where.round,
                 "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
@@ -233,9 +234,12 @@ private:
         }
         /// What a wait for a stream or an event came to.
         void heed(cudaError_t status, const char* operation, const call_site& where) {
-            if (status != cudaSuccess) {
-                host.fail(errc::system, cudaGetErrorString(status));
+            try {
                 require_cuda(status, operation, host.rank(), device());
+            } catch (const error& failure) {
+                host.fail(failure.code(), failure.what());
+                team->give_up(host.rank());  // grids on other GPUs would wait for one that does not run any more
+                throw;
             }
             heed_fault(where);
         }

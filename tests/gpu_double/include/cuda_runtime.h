@@ -219,8 +219,16 @@ cudaError_t launch(const char* name, bool cooperative, dim3 blocks, dim3 threads
 void fail(const char* name, int before, cudaError_t status);
 /// Whether that has happened. It is forgotten then.
 bool failed();
-/// How many calls there were since the last time this was asked, by name; "cudaMalloc" for instance.
+/// How many calls `name` there were since the last time this was asked.
 int calls(const char* name);
+/// While it lives, calls of this thread do not count, and none of them is made to fail.
+class spared {
+public:
+    spared();
+    spared(const spared&) = delete;
+    spared& operator=(const spared&) = delete;
+    ~spared();
+};
 
 }  // namespace cuda_double
 
