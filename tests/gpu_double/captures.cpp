@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures, and the graphs that come of them.
-#include "machine.hpp"
-
 #include <algorithm>
 #include <numeric>
+
+#include "machine.hpp"
 
 namespace cuda_double {
 
@@ -104,26 +104,30 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
         return cudaSuccess;
     });
 }
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-    return called("cudaStreamIsCapturing", asks::no_fault, [&](lock&) {
-        CUstream_st* const stream = stream_of(handle);
-        if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-        if (stream->legacy)
-            for (CUstream_st* const other : machine::get().streams)
-                if (other->device == stream->device && other->blocking && other->taken)
-                    return cudaErrorStreamCaptureImplicit;
-        *status = !stream->taken           ? cudaStreamCaptureStatusNone
-                  : stream->taken->broken ? cudaStreamCaptureStatusInvalidated
-                                          : cudaStreamCaptureStatusActive;
-        return cudaSuccess;
-    });
-}
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id) {
-    const cudaError_t result = cudaStreamIsCapturing(handle, status);
-    if (result != cudaSuccess || *status != cudaStreamCaptureStatusActive) return result;
-    const lock held;
-    if (id != nullptr) *id = stream_of(handle)->taken->id;
+namespace {
+
+cudaError_t tell_capture(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id) {
+    CUstream_st* const stream = stream_of(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (stream->legacy)
+        for (CUstream_st* const other : machine::get().streams)
+            if (other->device == stream->device && other->blocking && other->taken)
+                return cudaErrorStreamCaptureImplicit;
+    *status = !stream->taken          ? cudaStreamCaptureStatusNone
+              : stream->taken->broken ? cudaStreamCaptureStatusInvalidated
+                                      : cudaStreamCaptureStatusActive;
+    if (id != nullptr && stream->taken) *id = stream->taken->id;
     return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+    return called("cudaStreamIsCapturing", asks::no_fault,
+                  [&](lock&) { return tell_capture(stream, status, nullptr); });
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
+    return called("cudaStreamGetCaptureInfo", asks::no_fault, [&](lock&) { return tell_capture(stream, status, id); });
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* runs, cudaGraph_t graph, unsigned long long) {
     return called("cudaGraphInstantiate", asks::no_fault, [&](lock&) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ddl asks of the driver: what an address is, and memory that goes from process to process as a file.
-#include "machine.hpp"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "machine.hpp"
 
 using namespace cuda_double;
 
@@ -81,7 +81,8 @@ CUresult cuMemGetAddressRange(CUdeviceptr* first, std::size_t* bytes, CUdevicept
         return CUDA_SUCCESS;
     });
 }
-CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
     return driver_called("cuMemGetAllocationGranularity", [&] {
         *bytes = granularity;
         return CUDA_SUCCESS;
@@ -122,7 +123,8 @@ CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle h
         return CUDA_SUCCESS;
     });
 }
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file, CUmemAllocationHandleType type) {
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file,
+                                        CUmemAllocationHandleType type) {
     return driver_called("cuMemImportFromShareableHandle", [&] {
         const int own = ::fcntl(static_cast<int>(reinterpret_cast<std::uintptr_t>(file)), F_DUPFD_CLOEXEC, 0);
         struct stat about {};
@@ -155,8 +157,12 @@ CUresult cuMemMap(CUdeviceptr place, std::size_t bytes, std::size_t offset, CUme
             return CUDA_ERROR_INVALID_VALUE;
         ::mmap(reinterpret_cast<void*>(place), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, known->second.file, 0);
         ++known->second.holders;
-        all.memory[place] = {.first = place, .bytes = bytes, .type = cudaMemoryTypeDevice,
-                             .device = known->second.device, .id = ++all.last_id, .created = handle};
+        all.memory[place] = {.first = place,
+                             .bytes = bytes,
+                             .type = cudaMemoryTypeDevice,
+                             .device = known->second.device,
+                             .id = ++all.last_id,
+                             .created = handle};
         return CUDA_SUCCESS;
     });
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels: a host thread for each thread of each block.
-#include "machine.hpp"
-
 #include <ddl/transport/host_block.hpp>
 
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
+
+#include "machine.hpp"
 
 namespace {
 
@@ -103,7 +103,8 @@ cudaError_t launch(const char* name, bool cooperative, dim3 blocks, dim3 threads
         if (blocks.x * blocks.y == 0 || threads.x == 0 || threads.x > 1024) return cudaErrorInvalidConfiguration;
         if (cooperative && static_cast<int>(blocks.x * blocks.y) > 2 * machine::get().processors)
             return cudaErrorCooperativeLaunchTooLarge;
-        return enqueue(stream, [=, kernel = std::move(kernel)] { run_grid(device, cooperative, blocks, threads, kernel); });
+        return enqueue(stream,
+                       [=, kernel = std::move(kernel)] { run_grid(device, cooperative, blocks, threads, kernel); });
     });
 }
 

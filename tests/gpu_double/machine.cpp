@@ -28,9 +28,8 @@ machine::machine()
     const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
     const int count = visible != nullptr && *visible == '\0' ? 0 : said("CUDA_DOUBLE_DEVICES", 1);
     for (int number = 0; number < count; ++number)
-        devices.push_back({.number = number,
-                           .free_blocks = 2 * processors,
-                           .pool = new CUmemPoolHandle_st{number, {number}}});
+        devices.push_back(
+            {.number = number, .free_blocks = 2 * processors, .pool = new CUmemPoolHandle_st{number, {number}}});
 }
 
 int& current() {
@@ -38,14 +37,21 @@ int& current() {
     return device;
 }
 cudaError_t& last_error() {
-    static thread_local cudaError_t status = cudaSuccess;
-    return status;
+    static thread_local struct left {
+        cudaError_t status = cudaSuccess;
+        ~left() {
+            const lock held;
+            machine::get().errors_left += status != cudaSuccess;
+        }
+    } last;
+    return last.status;
 }
 
 cudaError_t admit(const char* name, asks what) {
     machine& all = machine::get();
     if (!is_spared) ++all.counts[name];
-    if (!is_spared && all.failing_after >= 0 && (all.failing_name.empty() || all.failing_name == name) && all.failing_after-- == 0)
+    if (!is_spared && all.failing_after >= 0 && (all.failing_name.empty() || all.failing_name == name) &&
+        all.failing_after-- == 0)
         return all.failing_status;
     if (what == asks::nothing) return cudaSuccess;
     if (all.devices.empty()) return cudaErrorNoDevice;
@@ -67,6 +73,10 @@ bool failed() {
     const bool has = all.failing_after < 0;
     all.failing_after = -1;
     return has;
+}
+int errors_left() {
+    const lock held;
+    return std::exchange(machine::get().errors_left, 0) + (last_error() != cudaSuccess);
 }
 int calls(const char* name) {
     const lock held;
@@ -116,9 +126,7 @@ const description& description_of(cudaError_t status) {
     return unknown;
 }
 
-bool exists(int device) {
-    return device >= 0 && static_cast<std::size_t>(device) < machine::get().devices.size();
-}
+bool exists(int device) { return device >= 0 && static_cast<std::size_t>(device) < machine::get().devices.size(); }
 
 }  // namespace
 

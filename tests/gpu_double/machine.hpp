@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda.h>
+
 #include <condition_variable>
 #include <cstdint>
-#include <cuda.h>
 #include <deque>
 #include <map>
 #include <memory>
@@ -114,6 +115,7 @@ public:
     int failing_after = -1;
     cudaError_t failing_status = cudaSuccess;
     std::map<std::string, int> counts;
+    int errors_left = 0;  // by threads that have ended
 
     /// The allocation that all of these bytes lie in; null if there is none.
     allocation* find(const void* data, std::size_t bytes = 1);

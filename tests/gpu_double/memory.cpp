@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, copies, pools, and memory of other processes.
-#include "machine.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "machine.hpp"
 
 namespace cuda_double {
 
@@ -141,7 +141,8 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
                   [&](lock&) { return allocate(data, bytes, cudaMemoryTypeHost); });
 }
 cudaError_t cudaFree(void* data) {
-    return called("cudaFree", asks::no_fault_nor_capture, [&](lock& held) { return free_after_all(held, data, false); });
+    return called("cudaFree", asks::no_fault_nor_capture,
+                  [&](lock& held) { return free_after_all(held, data, false); });
 }
 cudaError_t cudaFreeHost(void* data) {
     return called("cudaFreeHost", asks::no_fault_nor_capture,
@@ -225,8 +226,13 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
         *data = map_guarded(file, what.bytes);
         const auto first = reinterpret_cast<std::uintptr_t>(*data);
         machine& all = machine::get();
-        all.memory[first] = {.first = first, .bytes = what.bytes, .type = cudaMemoryTypeDevice, .device = current(),
-                             .id = ++all.last_id, .file = file, .opened = true};
+        all.memory[first] = {.first = first,
+                             .bytes = what.bytes,
+                             .type = cudaMemoryTypeDevice,
+                             .device = current(),
+                             .id = ++all.last_id,
+                             .file = file,
+                             .opened = true};
         return cudaSuccess;
     });
 }

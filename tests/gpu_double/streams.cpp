@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, each with a thread of its own, and events.
-#include "machine.hpp"
-
 #include <algorithm>
 #include <chrono>
+
+#include "machine.hpp"
 
 namespace cuda_double {
 
@@ -61,8 +61,15 @@ CUstream_st* stream_of(cudaStream_t handle) {
         return legacy;
     }
     if (handle == cudaStreamPerThread) {
-        static thread_local std::map<int, CUstream_st*> own;  // for the end of the process
-        CUstream_st*& stream = own[current()];
+        static thread_local struct own_streams {
+            std::map<int, CUstream_st*> of;
+            ~own_streams() {
+                const lock held;
+                for (const auto& [device, each] : of) each->closing = true;
+                machine::get().changed.notify_all();
+            }
+        } own;
+        CUstream_st*& stream = own.of[current()];
         if (stream == nullptr) stream = new_stream(current(), true, false);
         return stream;
     }

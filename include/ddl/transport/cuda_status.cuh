@@ -21,6 +21,13 @@ inline void require_cuda(cudaError_t status, const char* operation, int rank, in
                 cudaGetErrorString(status));
 }
 
+/// For those who cannot be told, or have another way: whether a call went well. What it says does not stay behind for whoever asks
+/// next.
+inline bool quietly(cudaError_t status) noexcept {
+    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return status == cudaSuccess;
+}
+
 /// How many GPUs this process may use. Throws where there is none, or a driver that cannot serve this program.
 inline int require_devices(const char* operation) {
     int count = 0;
@@ -28,7 +35,7 @@ inline int require_devices(const char* operation) {
     if (status == cudaErrorInsufficientDriver) {
         static_cast<void>(cudaGetLastError());
         int driver = 0;
-        static_cast<void>(cudaDriverGetVersion(&driver));
+        quietly(cudaDriverGetVersion(&driver));
         throw error(
             errc::system, operation, -1, -1,
             "the CUDA driver serves version %d.%d, this program needs %d.%d; install a newer driver, or one at all",
@@ -52,7 +59,7 @@ public:
     }
     device_scope(const device_scope&) = delete;
     device_scope& operator=(const device_scope&) = delete;
-    ~device_scope() { static_cast<void>(cudaSetDevice(before_)); }
+    ~device_scope() { quietly(cudaSetDevice(before_)); }
 
 private:
     int before_ = 0;

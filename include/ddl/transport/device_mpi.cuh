@@ -72,7 +72,7 @@ public:
         if (bytes > side_->scratch_bytes) {
             const device_scope scope{device(), rank()};
             const beside_captures aside{device(), rank()};
-            static_cast<void>(cudaFree(std::exchange(side_->scratch, nullptr)));
+            quietly(cudaFree(std::exchange(side_->scratch, nullptr)));
             side_->scratch_bytes = 0;
             check(cudaMalloc(&side_->scratch, bytes), "cudaMalloc");
             side_->scratch_bytes = bytes;
@@ -120,7 +120,7 @@ private:
         }
         rank_side(const rank_side&) = delete;
         rank_side& operator=(const rank_side&) = delete;
-        ~rank_side() { static_cast<void>(cudaFree(scratch)); }
+        ~rank_side() { quietly(cudaFree(scratch)); }
 
         mpi& wire;
         int device = 0;

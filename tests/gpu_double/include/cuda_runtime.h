@@ -221,6 +221,9 @@ void fail(const char* name, int before, cudaError_t status);
 bool failed();
 /// How many calls `name` there were since the last time this was asked.
 int calls(const char* name);
+/// How many threads have ended, since the last time this was asked, with an error that cudaGetLastError would have told, this one
+/// included.
+int errors_left();
 /// While it lives, calls of this thread do not count, and none of them is made to fail.
 class spared {
 public:
