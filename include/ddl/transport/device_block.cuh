@@ -60,9 +60,7 @@ public:
     __device__ kernel::packet load(const std::byte* from) const {
         return std::bit_cast<kernel::packet>(*reinterpret_cast<const uint4*>(from));
     }
-    __device__ void store(std::byte* to, const kernel::packet& value) const {
-        store_packet(to, value);
-    }
+    __device__ void store(std::byte* to, const kernel::packet& value) const { store_packet(to, value); }
 
     /// Narrow types are converted by the GPU's own instructions: the bits are ours, save for the sign and payload of a NaN.
     template <class Element, class Accumulator>

@@ -53,7 +53,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* place);
 CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                       unsigned long long flags);
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file, CUmemAllocationHandleType type);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file,
+                                        CUmemAllocationHandleType type);
 CUresult cuMemAddressReserve(CUdeviceptr* place, std::size_t bytes, std::size_t alignment, CUdeviceptr wish,
                              unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr place, std::size_t bytes);

@@ -3,8 +3,9 @@
 
 #include <ddl/element/bfloat16.hpp>
 
-#include <bit>
 #include <cuda_runtime.h>
+
+#include <bit>
 
 struct __nv_bfloat16 {
     unsigned short bits = 0;

@@ -3,8 +3,9 @@
 
 #include <ddl/element/half.hpp>
 
-#include <bit>
 #include <cuda_runtime.h>
+
+#include <bit>
 
 struct __half {
     unsigned short bits = 0;
