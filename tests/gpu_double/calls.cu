@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call of the runtime that a job makes fails once: the job must say so by the call's name and its device, or end well where
-// nobody could be told; and never hang.
+// Calls keep to their streams. And each call of the runtime that a job makes fails once: the job must say so by the call's name and
+// its device, or end well where nobody could be told; and never hang.
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/transport/cuda_ipc_device.cuh>
@@ -12,6 +12,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "../collective/require.hpp"
 #include "../gpu/gpu_test.cuh"
@@ -192,10 +193,46 @@ void stages() {
         ddl::timeout{10});
 }
 
+/// Each rank has work on a stream of its own, some of it slow, before a call and after it: of zeros nothing but zeros may come.
+void calls_keep_to_their_streams() {
+    ddl::cuda_peer::run(
+        3,
+        [](ddl::cuda_peer& team) {
+            const auto good = [&](cudaError_t status) {
+                ddl::require_cuda(status, "streams", team.rank(), team.device());
+            };
+            const ones data;
+            cudaStream_t stream = nullptr;
+            void* pinned = nullptr;
+            good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+            good(cudaHostAlloc(&pinned, count * sizeof(float), 0));
+            auto* const seen = static_cast<float*>(pinned);
+            auto queued = team.on(stream);
+            for (int turn = 0; turn < 6; ++turn) {
+                std::fill_n(seen, count, 1.0F);
+                good(
+                    cudaMemcpyAsync(data.values().data(), seen, count * sizeof(float), cudaMemcpyHostToDevice, stream));
+                if (team.rank() == turn % team.size())
+                    good(cudaLaunchHostFunc(
+                        stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{3}); }, nullptr));
+                good(cudaMemsetAsync(data.values().data(), 0, count * sizeof(float), stream));
+                ddl::allreduce(queued, data.values());
+                good(
+                    cudaMemcpyAsync(seen, data.values().data(), count * sizeof(float), cudaMemcpyDeviceToHost, stream));
+                queued.wait();
+                require(std::count(seen, seen + count, 0.0F) == count, "a call came before what its stream was given");
+            }
+            good(cudaFreeHost(pinned));
+            good(cudaStreamDestroy(stream));
+        },
+        ddl::timeout{10});
+}
+
 }  // namespace
 
 int main() {
     return on_a_gpu("gpu_double.calls", [] {
+        calls_keep_to_their_streams();
         every_call_may_fail("cuda_peer", peers);
         every_call_may_fail("staged", stages);
     });
