@@ -7,7 +7,7 @@
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
 using CUmemoryPool = cudaMemPool_t;
-enum CUresult {
+enum CUresult : int {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
