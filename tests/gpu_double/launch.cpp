@@ -25,10 +25,12 @@ extern "C" void leave_kernel(int number) {
 
 }  // namespace
 
-void __syncthreads() { own_block->together.meet(); }
+void __syncthreads() { static_cast<void>(__syncthreads_and(1)); }
 int __syncthreads_and(int ours) {
     const std::size_t before = refusals_seen;
+    if (__tsan_release != nullptr) __tsan_release(own_block);  // which takes no order from the atomics here
     refusals_seen = own_block->together.refusals_with(ours == 0);
+    if (__tsan_acquire != nullptr) __tsan_acquire(own_block);
     return refusals_seen == before;
 }
 
