@@ -74,8 +74,8 @@ public:
         try {
             for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
         } catch (...) {
-            details.lets_go.store(
-                1, std::memory_order_release);  // a peer may have come further, and waits for us to say so
+            // a peer may have come further, and waits for us to say so
+            details.lets_go.store(1, std::memory_order_release);
             throw;
         }
         ++where_.round;
