@@ -144,10 +144,10 @@ void all_to_all_over(nccl<Host>& ranks, const Element* in, Element* out, std::si
     const std::size_t all = count * sizeof(Element);
     const auto release = [&](void* data) noexcept {  // whatever these say, there is nobody left to tell
         int before = 0;
-        const bool known = cudaGetDevice(&before) == cudaSuccess;
-        static_cast<void>(cudaSetDevice(ranks.device()));  // which tells default streams apart
-        static_cast<void>(cudaFreeAsync(data, ranks.stream()));
-        if (known) static_cast<void>(cudaSetDevice(before));
+        const bool known = quietly(cudaGetDevice(&before));
+        quietly(cudaSetDevice(ranks.device()));  // which tells default streams apart
+        quietly(cudaFreeAsync(data, ranks.stream()));
+        if (known) quietly(cudaSetDevice(before));
     };
     std::unique_ptr<void, decltype(release)> copy{nullptr, release};  // NCCL has enqueued its work when this goes
     if (in == out && count != 0)

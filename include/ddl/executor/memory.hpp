@@ -71,7 +71,13 @@ public:
         details.lets_go.store(0, std::memory_order_relaxed);  // published with the notice
         mine.fingerprint = fingerprint(what_);
         ranks_.post();
-        for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
+        try {
+            for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
+        } catch (...) {
+            // a peer may have come further, and waits for us to say so
+            details.lets_go.store(1, std::memory_order_release);
+            throw;
+        }
         ++where_.round;
         compare();
         half_done_.begin(where_);

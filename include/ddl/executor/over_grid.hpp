@@ -65,10 +65,10 @@ public:
     template <class Tell>
     grid_call(Transport& ranks, const call& ours, Tell tell)
         : ranks_{ranks}, where_{to_string(ours.what), 0}, told_{prepare(tell)},
-          here_{ranks.host(), with_limits(ours), Checking::compares} {
+          here_{ranks.host(), with_limits(ours), Checking::compares}, empty_{ours.count == 0} {
         publish_buffers(ranks);
         here_.announce(&told_, sizeof told_);
-        if (ours.count == 0) return;
+        if (empty_) return;
         open_buffers(ranks, where_);
         for (int peer = 0; peer < ranks.size(); ++peer) entries_[static_cast<std::size_t>(peer)] = of(peer).side;
     }
@@ -87,16 +87,23 @@ public:
     template <class Body>
     void launch(const Body& body, grid_shape shape) {
         ranks_.launch(body, shape, entries_.data(), where_);
-        launched_ = true;
     }
 
-    /// Blocks until the grids have ended where the transport does; else it returns when all ranks have launched.
-    void leave() {
-        if (!launched_) return here_.end();
-        here_.step();
-        ranks_.follow(entries_.data(), where_);
-        here_.end();
-        ranks_.settle(where_);
+    /// Runs `launches`, if there is anything to do, and leaves the call: blocks until the grids have ended where the transport
+    /// does; else it returns when all ranks have launched. Nobody leaves before, not even by an exception: one may launch for
+    /// others.
+    template <class Launches>
+    void run(const Launches& launches) {
+        if (empty_) return here_.end();
+        try {
+            here_.share(launches);
+            ranks_.follow(entries_.data(), where_);
+            here_.end();
+            ranks_.settle(where_);
+        } catch (...) {
+            retreat(ranks_);
+            throw;
+        }
     }
 
 private:
@@ -133,7 +140,7 @@ private:
     carried told_;
     memory_call<std::remove_reference_t<decltype(std::declval<Transport&>().host())>> here_;
     std::array<entry, grid_window::most_ranks> entries_;
-    bool launched_ = false;
+    bool empty_;
 };
 
 /// Where a rank's buffers are. Plain bytes.
@@ -153,7 +160,7 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
             ranks.require_reachable("out", out, outs * sizeof(Element), where);
             return grid_buffers{reinterpret_cast<std::uintptr_t>(in), reinterpret_cast<std::uintptr_t>(out)};
         }};
-    if (ours.count != 0) {
+    here.run([&] {
         grid_ranks<Stored> places;
         here.set_windows(places);
         for (int peer = 0; peer < places.size; ++peer) {
@@ -163,8 +170,7 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
             places.out[peer] = reinterpret_cast<Stored*>(static_cast<std::uintptr_t>(here.reached(peer, theirs.out)));
         }
         launch(here, places);
-    }
-    here.leave();
+    });
 }
 
 /// Starts the fold of a vector whose result `What` says where to put: in one shot if it is short.
@@ -313,15 +319,16 @@ void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, c
         here.launch(body{windows, table, op}, shared_shape<body, stored>(ranks, table.packets() * table.unit));
         table.clear();
     };
-    std::size_t next = 0;
-    for (auto&& each : tensors) {
-        if (size_of(each) == 0) continue;
-        table.add(size_of(each), [&](int peer) { return here.reached(peer, lists[peer][next]); });
-        ++next;
-        if (table.full()) launch();
-    }
-    if (!table.empty()) launch();
-    here.leave();
+    here.run([&] {
+        std::size_t next = 0;
+        for (auto&& each : tensors) {
+            if (size_of(each) == 0) continue;
+            table.add(size_of(each), [&](int peer) { return here.reached(peer, lists[peer][next]); });
+            ++next;
+            if (table.full()) launch();
+        }
+        if (!table.empty()) launch();
+    });
 }
 
 /// Nobody leaves before the host sides of all have come; what is enqueued for the grids may still run.

@@ -135,15 +135,15 @@ public:
 
     void close(std::byte* mapped, const exported_memory& what) noexcept {
         int before = 0;
-        const bool known = cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(device_) == cudaSuccess;
+        const bool known = quietly(cudaGetDevice(&before)) && quietly(cudaSetDevice(device_));
         if (what.how == exported_memory::by_handle) {
-            static_cast<void>(cudaIpcCloseMemHandle(mapped));
+            quietly(cudaIpcCloseMemHandle(mapped));
         } else {
             const auto here = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(mapped));
             cuda_driver::get().unmap.quietly(here, static_cast<std::size_t>(what.bytes));
             cuda_driver::get().free_reserved.quietly(here, static_cast<std::size_t>(what.bytes));
         }
-        if (known) static_cast<void>(cudaSetDevice(before));
+        if (known) quietly(cudaSetDevice(before));
     }
 
     void require_free(stream which, const call_site& where, int rank) const {
@@ -183,14 +183,12 @@ public:
         void* arguments[] = {&argument, &whose};
         const dim3 blocks{static_cast<unsigned>(shape.blocks)};
         const dim3 threads{static_cast<unsigned>(shape.threads)};
-        // the runtime's form for C: clang refuses that for C++, of CUDA 12
         if (how.together)
-            check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks, threads,
-                                              arguments, 0, how.stream),
+            check(cudaLaunchCooperativeKernel(launchable(&run_on_device<Body>), blocks, threads, arguments, 0,
+                                              how.stream),
                   "cudaLaunchCooperativeKernel");
         else
-            check(cudaLaunchKernel(reinterpret_cast<const void*>(&run_without_meetings<Body>), blocks, threads,
-                                   arguments, 0, how.stream),
+            check(cudaLaunchKernel(launchable(&run_without_meetings<Body>), blocks, threads, arguments, 0, how.stream),
                   "cudaLaunchKernel");
         check(cudaEventRecord(done_, how.stream), "cudaEventRecord");
     }
@@ -241,11 +239,11 @@ private:
     void release() noexcept {
         // whatever these say, there is nobody left to tell
         int before = 0;
-        const bool known = cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(device_) == cudaSuccess;
-        if (window_ != nullptr) static_cast<void>(cudaFree(window_));
-        if (done_ != nullptr) static_cast<void>(cudaEventDestroy(done_));
-        if (faults_ != nullptr) static_cast<void>(cudaFreeHost(faults_));
-        if (known) static_cast<void>(cudaSetDevice(before));
+        const bool known = quietly(cudaGetDevice(&before)) && quietly(cudaSetDevice(device_));
+        if (window_ != nullptr) quietly(cudaFree(window_));
+        if (done_ != nullptr) quietly(cudaEventDestroy(done_));
+        if (faults_ != nullptr) quietly(cudaFreeHost(faults_));
+        if (known) quietly(cudaSetDevice(before));
     }
 
     /// The number of the memory behind an address; 0 where nobody can tell, for the address may be mapped anew.

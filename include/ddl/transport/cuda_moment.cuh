@@ -15,7 +15,7 @@ public:
     }
     beside_captures(const beside_captures&) = delete;
     beside_captures& operator=(const beside_captures&) = delete;
-    ~beside_captures() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    ~beside_captures() { quietly(cudaThreadExchangeStreamCaptureMode(&mode_)); }
 
 private:
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then that of before
@@ -29,7 +29,7 @@ public:
         const device_scope scope{device, rank};
         cudaEvent_t event = nullptr;
         require_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate", rank, device);
-        event_.reset(event, [](cudaEvent_t old) noexcept { static_cast<void>(cudaEventDestroy(old)); });
+        event_.reset(event, [](cudaEvent_t old) noexcept { quietly(cudaEventDestroy(old)); });
         mark(stream);
     }
     /// Moves it to where `stream` stands now.

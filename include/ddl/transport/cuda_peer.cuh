@@ -5,6 +5,7 @@
 #include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/cuda_team.cuh>
 #include <ddl/transport/grid_transport.hpp>
+#include <ddl/transport/patience.hpp>
 #include <ddl/transport/stream_policy.cuh>
 #include <ddl/transport/threads.hpp>
 
@@ -139,7 +140,7 @@ public:
         auto& known = side_->blocks_of;
         for (const auto& [asked, blocks] : known)
             if (asked == kernel) return blocks;
-        return known.emplace_back(kernel, side_->team->most_blocks(kernel)).second;
+        return side_->or_give_up([&] { return known.emplace_back(kernel, side_->team->most_blocks(kernel)).second; });
     }
 
     void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) const {
@@ -181,12 +182,7 @@ public:
             "2048 bytes, or take CUDA 12.1 or later");
         apart_ = captured_apart(entries);
         if (apart_ >= 0 || side_->team->leader(rank()) != rank()) return;
-        try {
-            launch_for_all(body, shape, entries, where);
-        } catch (...) {
-            side_->team->give_up(rank());
-            throw;
-        }
+        side_->or_give_up([&] { launch_for_all(body, shape, entries, where); });
     }
 
     void follow(const entry* entries, const call_site&) {
@@ -202,6 +198,10 @@ public:
                         "rank %d is under another stream capture; pass streams of one capture on all ranks of a GPU",
                         apart_);
         if (blocks_) await_stream(where);
+    }
+
+    void retreat() noexcept {
+        if (apart_ < 0) side_->retreat();  // else nothing was launched
     }
 
     class deferral;
@@ -220,10 +220,23 @@ private:
 
         int device() const noexcept { return team->device_of(host.rank()); }
 
+        /// Does what this rank's grid needs. If that fails, the others hear why, and their grids do not wait for it.
+        template <class Work>
+        auto or_give_up(const Work& work) {
+            try {
+                return work();
+            } catch (const std::exception& failure) {
+                const auto* const ours = dynamic_cast<const error*>(&failure);
+                host.fail(ours != nullptr ? ours->code() : errc::out_of_memory, failure.what());
+                team->give_up(host.rank());
+                throw;
+            }
+        }
         /// Throws what a grid left.
         void heed_fault(const call_site& where) {
             const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_relaxed);
             if (missed == 0) return;
+            host.listen(where);  // whose grid did not come may have said why
             const error failure(
                 errc::timeout, where.operation, host.rank(), where.round,
                 "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
@@ -233,12 +246,32 @@ private:
         }
         /// What a wait for a stream or an event came to.
         void heed(cudaError_t status, const char* operation, const call_site& where) {
-            if (status != cudaSuccess) {
-                host.fail(errc::system, cudaGetErrorString(status));
-                require_cuda(status, operation, host.rank(), device());
+            try {
+                if (status != cudaSuccess) or_give_up([&] { require_cuda(status, operation, host.rank(), device()); });
+                heed_fault(where);
+            } catch (...) {
+                retreat();
+                throw;
             }
-            heed_fault(where);
         }
+
+        /// Waits until no grid reaches buffers of a call that has failed: each ends, or gives up.
+        void retreat() noexcept {
+            cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  // see beside_captures
+            const bool aside = quietly(cudaThreadExchangeStreamCaptureMode(&mode));
+            patience waiting{timeout{std::min(host.limit().seconds, longest_retreat)}};
+            for (int peer = 0; peer < host.size(); ++peer)
+                if (team->leader(peer) == peer)
+                    while (is_running(cudaEventQuery(team->done(peer, false))))
+                        if (waiting.pause() && waiting.expired()) break;
+            if (aside) quietly(cudaThreadExchangeStreamCaptureMode(&mode));
+        }
+
+    private:
+        static constexpr double longest_retreat = 10;  // seconds
+
+        /// A device that has failed runs nothing any more.
+        static bool is_running(cudaError_t status) noexcept { return !quietly(status) && status == cudaErrorNotReady; }
     };
 
     cuda_peer(threads&& host, std::shared_ptr<cuda_team> team)
@@ -301,11 +334,15 @@ private:
             await_event(last);
         }
         // the driver refuses what would not run all at once: blocks that wait for each other never wait for a place
-        // the runtime's form for C: clang refuses that for C++, of CUDA 12
-        require_cuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&run_on_device<Body>), blocks,
+        require_cuda(cudaLaunchCooperativeKernel(launchable(&run_on_device<Body>), blocks,
                                                  dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
                      "cudaLaunchCooperativeKernel", rank(), device());
-        require_cuda(cudaEventRecord(team.done(rank(), mine.captured), stream_), "cudaEventRecord", rank(), device());
+        const cudaError_t recorded = cudaEventRecord(team.done(rank(), mine.captured), stream_);
+        if (recorded != cudaSuccess && !mine.captured) {
+            team.give_up(rank());
+            quietly(cudaStreamSynchronize(stream_));  // no event says when this grid has ended
+        }
+        require_cuda(recorded, "cudaEventRecord", rank(), device());
         if (mine.captured) team.last_capture(rank()) = mine.capture;
         if (!in_turn) return;
         require_cuda(cudaEventRecord(last, stream_), "cudaEventRecord", rank(), device());
@@ -340,7 +377,7 @@ public:
     bool done() const {
         if (!moment_) return true;
         const cudaError_t status = moment_->query();
-        if (status == cudaErrorNotReady) return false;
+        if (status == cudaErrorNotReady) return quietly(status);
         side_->heed(status, "cudaEventQuery", call_site{"wait"});
         return true;
     }

@@ -42,6 +42,13 @@ inline error lack_of_devices(const char* operation, cudaError_t status, int driv
     return cuda_failure(status, "cudaGetDeviceCount", -1, 0);
 }
 
+/// For those who cannot be told, or have another way: whether a call went well. What it says does not stay behind for whoever asks
+/// next.
+inline bool quietly(cudaError_t status) noexcept {
+    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return status == cudaSuccess;
+}
+
 /// How many GPUs this process may use. Throws where there is none, or a driver that cannot serve this program.
 inline int require_devices(const char* operation) {
     int count = 0;
@@ -49,7 +56,7 @@ inline int require_devices(const char* operation) {
     if (status == cudaSuccess && count > 0) return count;
     static_cast<void>(cudaGetLastError());
     int driver = 0;
-    static_cast<void>(cudaDriverGetVersion(&driver));
+    quietly(cudaDriverGetVersion(&driver));
     throw lack_of_devices(operation, status, driver, CUDART_VERSION);
 }
 
@@ -62,10 +69,20 @@ public:
     }
     device_scope(const device_scope&) = delete;
     device_scope& operator=(const device_scope&) = delete;
-    ~device_scope() { static_cast<void>(cudaSetDevice(before_)); }
+    ~device_scope() { quietly(cudaSetDevice(before_)); }
 
 private:
     int before_ = 0;
 };
+
+/// A kernel as a launch takes it. clang refuses the runtime's forms for C++, of CUDA 12, which say what its arguments are.
+template <class... Arguments>
+auto launchable(void (*kernel)(Arguments...)) noexcept {
+#if defined(__clang__) && defined(__CUDA__)
+    return reinterpret_cast<const void*>(kernel);
+#else
+    return kernel;
+#endif
+}
 
 }  // namespace ddl

@@ -158,15 +158,15 @@ private:
     void release() noexcept {
         // whatever these say, there is nobody left to tell
         int before = 0;
-        const bool known = cudaGetDevice(&before) == cudaSuccess;
+        const bool known = quietly(cudaGetDevice(&before));
         for (std::size_t rank = 0; rank < windows_.size(); ++rank) {
-            static_cast<void>(cudaSetDevice(devices_[rank]));
-            static_cast<void>(cudaDeviceSynchronize());
+            quietly(cudaSetDevice(devices_[rank]));
+            quietly(cudaDeviceSynchronize());
         }
-        for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
-        for (std::uint64_t* const window : windows_) static_cast<void>(cudaFree(window));
-        if (faults_ != nullptr) static_cast<void>(cudaFreeHost(faults_));
-        if (known) static_cast<void>(cudaSetDevice(before));
+        for (const cudaEvent_t event : events_) quietly(cudaEventDestroy(event));
+        for (std::uint64_t* const window : windows_) quietly(cudaFree(window));
+        if (faults_ != nullptr) quietly(cudaFreeHost(faults_));
+        if (known) quietly(cudaSetDevice(before));
     }
 
     std::vector<int> devices_;

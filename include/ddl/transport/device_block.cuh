@@ -3,6 +3,7 @@
 
 #include <ddl/kernel/cuda_elements.cuh>
 #include <ddl/transport/cuda_status.cuh>
+#include <ddl/transport/device_instructions.cuh>
 #include <ddl/transport/execution_space.hpp>
 #include <ddl/transport/grid_window.hpp>
 
@@ -59,13 +60,7 @@ public:
     __device__ kernel::packet load(const std::byte* from) const {
         return std::bit_cast<kernel::packet>(*reinterpret_cast<const uint4*>(from));
     }
-    __device__ void store(std::byte* to, const kernel::packet& value) const {
-        // one instruction, which is what __stwb is, that clang lacks: given a bit_cast, the compiler may store word by word
-        asm volatile("st.wb.v4.u32 [%0], {%1, %2, %3, %4};"
-                     :
-                     : "l"(to), "r"(value.words[0]), "r"(value.words[1]), "r"(value.words[2]), "r"(value.words[3])
-                     : "memory");
-    }
+    __device__ void store(std::byte* to, const kernel::packet& value) const { store_packet(to, value); }
 
     /// Narrow types are converted by the GPU's own instructions: the bits are ours, save for the sign and payload of a NaN.
     template <class Element, class Accumulator>
@@ -129,12 +124,6 @@ private:
         else
             return {__nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE,
                                              std::is_same_v<Element, float8_e4m3> ? __NV_E4M3 : __NV_E5M2)};
-    }
-
-    __device__ static std::uint64_t nanoseconds_now() {
-        std::uint64_t time;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-        return time;
     }
 
     int rank_;

@@ -99,8 +99,7 @@ public:
         for (int each = 0; each < ranks; ++each) how.ranks[each] = static_cast<unsigned char>(each);
         Body argument = body;
         void* arguments[] = {&argument, &how};
-        // the runtime's form for C: clang refuses that for C++, of CUDA 12
-        check(cudaLaunchKernel(reinterpret_cast<const void*>(&run_without_meetings<Body>),
+        check(cudaLaunchKernel(launchable(&run_without_meetings<Body>),
                                dim3{static_cast<unsigned>(shape.blocks), static_cast<unsigned>(ranks)},
                                dim3{static_cast<unsigned>(shape.threads)}, arguments, 0, stream_),
               "cudaLaunchKernel");
@@ -121,7 +120,7 @@ private:
         }
         rank_side(const rank_side&) = delete;
         rank_side& operator=(const rank_side&) = delete;
-        ~rank_side() { static_cast<void>(cudaFree(scratch)); }
+        ~rank_side() { quietly(cudaFree(scratch)); }
 
         mpi& wire;
         int device = 0;

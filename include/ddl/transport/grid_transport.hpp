@@ -48,6 +48,13 @@ int most_blocks(Transport& ranks) {
     else return ranks.most_blocks();
 }
 
+/// A call has failed on this rank, and nobody will launch for it any more: for transports whose grids may still reach its buffers.
+/// Waits until they have ended, or for some seconds.
+template <grid_transport Transport>
+void retreat(Transport& ranks) noexcept {
+    if constexpr (requires { ranks.retreat(); }) ranks.retreat();
+}
+
 /// For transports whose ranks have addresses of their own. `publish_buffers` is called when a call has begun, before its notice:
 /// it tells of what `require_reachable` was asked for. `open_buffers`, once all ranks have told.
 template <grid_transport Transport>

@@ -139,10 +139,10 @@ private:
             // whatever these say, there is nobody left to tell
             for (const slot_memory& one : slots) {
                 if (one.stream != nullptr) {
-                    static_cast<void>(cudaStreamSynchronize(one.stream));  // copies that a failed call left
-                    static_cast<void>(cudaStreamDestroy(one.stream));
+                    quietly(cudaStreamSynchronize(one.stream));  // copies that a failed call left
+                    quietly(cudaStreamDestroy(one.stream));
                 }
-                if (one.data != nullptr) static_cast<void>(cudaFreeHost(one.data));
+                if (one.data != nullptr) quietly(cudaFreeHost(one.data));
             }
         }
 
