@@ -10,25 +10,12 @@
 
 namespace {
 using narrow = std::tuple<ddl::half, ddl::bfloat16, ddl::float8_e4m3, ddl::float8_e5m2>;
-
-template <class Element>
-Element random_narrow(int rank, std::size_t i) {
-    return static_cast<Element>(random_value<float>(rank, i));
-}
-
-/// In `float`, from the first rank to the last, without any rounding to `Element` on the way.
-template <class Element>
-float sum_in_rank_order(int ranks, std::size_t i) {
-    float all = random_narrow<Element>(0, i);
-    for (int rank = 1; rank < ranks; ++rank) all += static_cast<float>(random_narrow<Element>(rank, i));
-    return all;
-}
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(sums_are_made_in_float_and_rounded_once, Element, narrow) {
     // values of so few bits that a float sum of them is exact: every order gives the same bits
     const auto exact = [](int rank, std::size_t i) {
-        return static_cast<Element>(random_narrow<ddl::float8_e5m2>(rank, i % 64 + 64));
+        return static_cast<Element>(random_element<ddl::float8_e5m2>(rank, i % 64 + 64));
     };
     const auto wide = folded<float>(exact, [](float a, float b) { return a + b; });
     on_few_ranks<Element>(ddl::sum{}, exact, wide);
@@ -39,11 +26,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(sums_are_made_in_float_and_rounded_once, Element, 
 BOOST_AUTO_TEST_CASE_TEMPLATE(direct_gives_the_bits_of_a_float_sum_in_rank_order, Element, narrow) {
     const auto body = [](auto& ranks) {
         for (const std::size_t count : few_lengths<Element>()) {
-            guarded<Element> data{count, [&](std::size_t i) { return random_narrow<Element>(ranks.rank(), i); }};
+            guarded<Element> data{count, [&](std::size_t i) { return random_element<Element>(ranks.rank(), i); }};
             ddl::allreduce<ddl::direct>(ranks, data);
             for (std::size_t i = 0; i < count; ++i)
-                require(data[i].bits == static_cast<Element>(sum_in_rank_order<Element>(ranks.size(), i)).bits,
-                        "other bits");
+                require(data[i].bits == sum_in_rank_order<Element>(ranks.size(), i).bits, "other bits");
         }
     };
     places::threads::run(5, body);
@@ -55,10 +41,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(other_schedules_reorder_the_float_sum_alone, Eleme
     const auto body = [](auto& ranks) {
         all::each([&]<class Schedule>() {
             constexpr std::size_t count = 5000;
-            guarded<Element> data{count, [&](std::size_t i) { return random_narrow<Element>(ranks.rank(), i); }};
+            guarded<Element> data{count, [&](std::size_t i) { return random_element<Element>(ranks.rank(), i); }};
             ddl::allreduce<Schedule>(ranks, data);
             for (std::size_t i = 0; i < count; ++i) {
-                const float sum = sum_in_rank_order<Element>(ranks.size(), i);
+                const float sum = float_sum_in_rank_order<Element>(ranks.size(), i);
                 const float slack =
                     static_cast<float>(2 * ranks.size() * ranks.size()) * 0x1p-24F;  // of sums below `size`
                 const float low = static_cast<Element>(sum - slack);

@@ -29,16 +29,20 @@ Float random_value(int rank, std::size_t i) noexcept {
     return static_cast<Float>(static_cast<double>(random_bits(rank, i) >> 11) / static_cast<double>(1ULL << 52) - 1);
 }
 
-/// A number from -1 to 1 of any floating type, and the sum of those of all ranks: in rank order, in `float`, rounded once.
+/// A number from -1 to 1 of any floating type, and the sum of those of all ranks: in rank order, in `float`; and rounded once.
 template <class Element>
 Element random_element(int rank, std::size_t i) noexcept {
     return static_cast<Element>(random_value<float>(rank, i));
 }
 template <class Element>
-Element sum_in_rank_order(int ranks, std::size_t i) noexcept {
+float float_sum_in_rank_order(int ranks, std::size_t i) noexcept {
     float sum = static_cast<float>(random_element<Element>(0, i));
     for (int rank = 1; rank < ranks; ++rank) sum += static_cast<float>(random_element<Element>(rank, i));
-    return static_cast<Element>(sum);
+    return sum;
+}
+template <class Element>
+Element sum_in_rank_order(int ranks, std::size_t i) noexcept {
+    return static_cast<Element>(float_sum_in_rank_order<Element>(ranks, i));
 }
 
 /// What rank after rank would make of the small values: the sum of each element, in 64 bits.
