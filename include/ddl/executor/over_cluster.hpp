@@ -61,6 +61,7 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
     using wire_transport = std::remove_reference_t<decltype(wire)>;
     const shape groups = shape::listed(ranks.grouping(), ranks.nodes());
     const auto across = Schedule::across(groups);
+    const int last_round = across.rounds() - 1;
     const int group = groups.group_of(wire.rank());
     const inside_groups<inner> down{groups, across.cut};
     const partition pieces{count, pieces_of(count * sizeof(Accumulator), wire.size(), cut_of(wire).bytes)};
@@ -76,7 +77,7 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
         here.template reserve<Accumulator>(across, 0, place);
         here.run(across, data + pieces.first(piece), place, combine_bytes<Accumulator>(op), [&](int round) {
             if (round == 0 && piece > 0) inside.template operator()<true>(piece - 1);
-            if (round == across.rounds() - 1 && piece + 1 < pieces.parts) inside.template operator()<false>(piece + 1);
+            if (round == last_round && piece + 1 < pieces.parts) inside.template operator()<false>(piece + 1);
         });
         here.end();
     }

@@ -163,15 +163,23 @@ private:
 
     /// Puts private pages in the place of shared ones. Where there is no memory for them the child may only read.
     void copy_for_child() noexcept {
-        for (auto& [first, one] : held_) {
-            if (!std::exchange(one.copied, false)) continue;  // its own children inherit private pages
+        constexpr std::size_t page = memory_source::alignment;
+        for (auto place = held_.begin(); place != held_.end();) {
+            const std::uintptr_t first = place->first;
+            std::uintptr_t end = first;
+            // neighbours together, for a process has so many mappings and no more; its own children inherit private pages
+            for (; place != held_.end() && place->first == end && std::exchange(place->second.copied, false); ++place)
+                end += (place->second.bytes + page - 1) / page * page;
+            if (end == first) {
+                ++place;
+                continue;
+            }
             void* const data = reinterpret_cast<void*>(first);
-            const std::size_t bytes =
-                (one.bytes + memory_source::alignment - 1) / memory_source::alignment * memory_source::alignment;
+            const std::size_t bytes = end - first;
             void* const copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (copy != MAP_FAILED) std::memcpy(copy, data, one.bytes);
+            if (copy != MAP_FAILED) std::memcpy(copy, data, bytes);
             if (copy == MAP_FAILED || ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED)
-                (void)::mprotect(data, bytes, PROT_READ);
+                if (::mprotect(data, bytes, PROT_READ) != 0) ::_exit(127);  // what is shared is not to be written
         }
         copied_count_ = 0;
     }

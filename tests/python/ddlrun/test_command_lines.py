@@ -99,6 +99,11 @@ def test_racks_and_aisles(dry_run):
     assert variables(words)["DDL_HOST_LIST"].startswith("n0:0,1,2,3,4,5;n1:6,7,8,9,10,11;")
 
 
+def test_variables_of_the_dl_plugin_reach_all_hosts(dry_run):
+    words = dry_run("-H h1,h2 python x", variables={"DL_COMM_DEFAULT_NTHREADS": "4"})
+    assert "DL_COMM_DEFAULT_NTHREADS" in values(words, "-x")
+
+
 def test_no_ddloptions(dry_run):
     words = dry_run("--no_ddloptions -H h1,h2 -accelerators 2 python mnist-init.py")
     assert "DDL_OPTIONS" not in variables(words)

@@ -59,7 +59,7 @@ rank = mc.get_rank()
 weights = [np.full((2, 2), 1.0 + rank, np.float32), np.full(5, 3.0 + rank, np.float32)]
 mc.init(2, 2, sum(each.size for each in weights), "tensorflow")
 mc.config_team(0, 0, ksteps=100, max_steps=100, verbosity=2, perf_freq=2)
-mc.config_team(1, 0, -5, 100, 0, 100)
+mc.config_team(1, 0, -.055 * 100, 100, 0, 100)
 assert mc.check_buffers_match(weights, 1) == 2
 mc.broadcast(weights, 0)
 assert mc.check_buffers_match(weights, 0) == 0

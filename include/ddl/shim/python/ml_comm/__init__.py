@@ -14,6 +14,7 @@ All steps are synchronous: where `config_team` asks for pipelined steps, whose g
 once.
 """
 
+import math
 import time
 import typing
 
@@ -58,7 +59,7 @@ def init(nthreads_per_team: int, nteams: int, max_len: int, framework: typing.Op
         _teams[team] = _Team()
 
 
-def config_team(teamID: int, algorithm: int, ksteps: int, max_steps: int, verbosity: int, perf_freq: int) -> None:
+def config_team(teamID: int, algorithm: int, ksteps: float, max_steps: int, verbosity: int, perf_freq: int) -> None:
     """How a team works. verbosity: 0, 1 or 2; above 0 rank 0 prints times every `perf_freq` steps.
 
     ksteps of max_steps are to be synchronous (the last ones, if it is negative): all are. algorithm: 0.
@@ -66,6 +67,8 @@ def config_team(teamID: int, algorithm: int, ksteps: int, max_steps: int, verbos
     team = _team("config_team", teamID)
     number("config_team", "algorithm", algorithm, 0, 0)
     steps = number("config_team", "max_steps", max_steps, 0, (1 << 63) - 1)
+    if isinstance(ksteps, float) and math.isfinite(ksteps):  # a share of the steps is seldom a whole number
+        ksteps = int(ksteps)
     number("config_team", "ksteps", ksteps, -steps, steps)
     team.verbosity = number("config_team", "verbosity", verbosity, 0, 2)
     team.perf_freq = number("config_team", "perf_freq", perf_freq, 0, (1 << 63) - 1)
