@@ -6,22 +6,18 @@
 #include <cstdio>
 #include <string>
 
-/// The rows of a run, and the time that it may take. A part whose estimate is beyond what is left is left out, and says so. When
-/// it goes it prints its rows together, be that for a failure.
+/// The rows of a run, and the time that it may take. A part whose estimate is beyond what is left is left out, and says so.
 class report {
 public:
     explicit report(double seconds) : end_{ddl::now() + seconds} {}
-    report(const report&) = delete;
-    report& operator=(const report&) = delete;
-    ~report() { std::fputs(table_.c_str(), stdout); }
 
     template <class... Values>
     void row(const char* format, Values... values) {
         char line[768];
         std::snprintf(line, sizeof line, format, values...);
-        std::fprintf(stderr, "%s\n", line);  // at once, lest a hang takes it away
-        table_ += line;
-        table_ += '\n';
+        std::fprintf(stderr, "%s\n", line);
+        std::printf("%s\n", line);
+        std::fflush(stdout);  // at once, lest a failure takes it away
     }
 
     /// Whether there is time for a part that moves so many bytes at so many a second.
@@ -34,5 +30,4 @@ public:
 
 private:
     double end_;
-    std::string table_;
 };

@@ -199,8 +199,8 @@ private:
         for (patience waiting{side_->limit()};;) {
             const cudaError_t status = query();
             if (status == cudaSuccess) break;
-            if (status != cudaErrorNotReady) require_cuda(status, "cudaStreamQuery", rank(), device());
             static_cast<void>(cudaGetLastError());
+            if (status != cudaErrorNotReady) side_->give_up(cuda_failure(status, "cudaStreamQuery", rank(), device()));
             if (!waiting.pause()) continue;
             try {
                 ncclResult_t answer = ncclSuccess;

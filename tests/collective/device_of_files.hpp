@@ -112,7 +112,10 @@ public:
         std::exchange(lag, nullptr)();
         return is_idle();
     }
-    bool is_idle() { return running_ == 0; }
+    bool is_idle() {
+        if (broken_) throw ddl::error(ddl::errc::system, name, -1, -1, "the device has failed");
+        return running_ == 0;
+    }
     int missed() const { return missed_; }
     void give_up(int rank) noexcept {
         int none = -1;
@@ -130,6 +133,10 @@ public:
                 body(space);
                 if (space.missing() >= 0) std::terminate();
             }
+            return;
+        }
+        if (breaks) {
+            broken_ = true;
             return;
         }
         running_ = shape.blocks;
@@ -150,6 +157,7 @@ public:
     int marked = 0;  // moments that nothing has followed yet
     int opens_before_refusal = -1;
     bool refuses_launch = false;
+    bool breaks = false;  // with the next grid whose blocks meet others
     bool tells_numbers = true;
     double delay = 0;           // of each block of a grid, seconds
     double lag_until = 0;       // when the stream comes to
@@ -187,6 +195,7 @@ private:
     std::vector<std::thread> blocks_;
     std::atomic<int> running_ = 0;
     std::atomic<int> missed_ = -1;
+    bool broken_ = false;
 };
 
 template <class Host>

@@ -64,6 +64,27 @@ void sum_in(Team& team, float* data, std::size_t count, const char* which) {
                 std::string{which} + ": the sum of " + std::to_string(count) + " elements at " + std::to_string(i));
 }
 
+/// Calls that are enqueued, requests, tensors, and a stream under capture.
+void on_streams(ddl::cuda_ipc<ddl::shared_memory>& team, cudaStream_t stream) {
+    thrust::device_vector<float> values(1001, static_cast<float>(team.rank()));
+    const std::span all{thrust::raw_pointer_cast(values.data()), values.size()};
+    ddl::require_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", team.rank(), 0);
+    auto queued = team.on(stream);
+    ddl::allreduce(queued, all);
+    const ddl::request again = ddl::allreduce_async(queued, all);
+    again.wait();
+    ddl::allreduce_n(queued, std::vector{all.first(1), all.subspan(1)});
+    queued.wait();
+    const thrust::host_vector<float> got = values;
+    for (const float each : got) require(each == 3.0F * ranks * ranks, "three sums, one after the other");
+    ddl::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture", -1, 0);
+    require_error(ddl::errc::invalid_argument, "under capture", [&] { ddl::allreduce(queued, all); });
+    cudaGraph_t graph = nullptr;
+    ddl::require_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture", -1, 0);
+    ddl::require_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy", -1, 0);
+    team.forget();
+}
+
 void run_rank(const std::string& job, int rank) {
     ddl::shared_memory node{job, rank, ranks, ddl::timeout{20}};
     ddl::require_cuda(cudaSetDevice(rank % ddl::require_devices("gpu.cuda_ipc")), "cudaSetDevice", rank, 0);
@@ -92,6 +113,7 @@ void run_rank(const std::string& job, int rank) {
     std::vector<float> on_the_host(100);
     require_error(ddl::errc::invalid_argument, "is host memory", [&] { ddl::allreduce(team, on_the_host); });
     ddl::require_cuda(cudaFreeAsync(data, stream), "cudaFreeAsync", rank, 0);
+    on_streams(team, stream);
     team.on(stream).wait();
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", rank, 0);
 }

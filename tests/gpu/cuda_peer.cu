@@ -17,7 +17,10 @@ namespace {
 
 #ifdef CUDA_DOUBLE  // on host threads: few of all
 constexpr int numbers_of_ranks[] = {1, 3};
-void matrix(ddl::cuda_peer& team) { sweep<ddl::sum, __half>(team); }
+void matrix(ddl::cuda_peer& team) {
+    sweep<ddl::sum, __half>(team);
+    sweep<ddl::bit_xor, std::byte>(team);
+}
 #else
 constexpr int numbers_of_ranks[] = {1, 2, 4, 5};
 void matrix(ddl::cuda_peer& team) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op, and every collective, with integers of all widths.
+// Every op, and every collective, with integers of all widths, bool and std::byte.
 #include "peer_checks.cuh"
 
 int main() {
     return whole_matrix("gpu.matrix_integers",
                         std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
-                                   std::int64_t, std::uint64_t>{},
+                                   std::int64_t, std::uint64_t, bool, std::byte>{},
                         [](auto&) {});
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run with CUDA_VISIBLE_DEVICES empty: what a program is told that finds no GPU.
 #include <ddl/allreduce.hpp>
+#include <ddl/transport/cuda_ipc.cuh>
 #include <ddl/transport/cuda_peer.cuh>
+#include <ddl/transport/shared_memory.hpp>
 #include <ddl/transport/staged.cuh>
 
 #include <cstring>
+#include <unistd.h>
 
 #include "../collective/require.hpp"
 
@@ -74,6 +77,8 @@ int main() {
             expect_no_device("staged", [&] { ddl::staged{host, ddl::staging_shape{}}; });
             ddl::barrier_over<ddl::direct, ddl::checked>(host);  // the host's communicator is as good as before
         });
+        ddl::shared_memory alone{"gpu-no-device-" + std::to_string(::getpid()), 0, 1};
+        expect_no_device("cuda_ipc", [&] { ddl::cuda_ipc{alone}; });
         bool refused = false;
         try {
             ddl::cuda_peer::run(33, [](ddl::cuda_peer&) {});

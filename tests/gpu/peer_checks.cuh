@@ -48,7 +48,9 @@ Element value_of(int rank, std::size_t i, std::uint64_t seed) {
     x = (x ^ (x >> 27)) * 0x94d0'49bb'1331'11ebULL;
     x ^= x >> 31;
     const double value = static_cast<double>(x >> 11) / 1'125'899'906'842'624.0 - 4;
-    if constexpr (has_index<Element>) return {static_cast<decltype(Element{}.value)>(value), rank};
+    if constexpr (std::is_same_v<Element, bool>) return x % 2 != 0;
+    else if constexpr (std::is_same_v<Element, std::byte>) return static_cast<std::byte>(x);
+    else if constexpr (has_index<Element>) return {static_cast<decltype(Element{}.value)>(value), rank};
     else if constexpr (std::is_integral_v<Element>) return static_cast<Element>(x % 100);
     else return static_cast<Element>(static_cast<float>(value));
 }
@@ -59,7 +61,7 @@ void check(ddl::cuda_peer& team, std::size_t count, std::size_t offset, std::uin
     using accumulator = ddl::accumulator_t<Op, ours>;
     const Op op{};
     thrust::host_vector<Element> mine(count + offset);
-    std::vector<ours> wanted(count);
+    thrust::host_vector<ours> wanted(count);
     for (std::size_t i = 0; i < count; ++i) {
         const auto value = [&](int rank) { return value_of<ours>(rank, i, seed); };
         accumulator sum = static_cast<accumulator>(value(0));

@@ -7,9 +7,11 @@
 #include <ddl/transport/staged.cuh>
 #include <ddl/transport/threads.hpp>
 
-#include <thrust/count.h>
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
+#include <thrust/host_vector.h>
+
+#include <algorithm>
 
 #include "../collective/require.hpp"
 #include "gpu_test.cuh"
@@ -19,7 +21,8 @@ template <class Schedule, class Team>
 void by_schedule(Team& team) {
     thrust::device_vector<float> values(100'003, static_cast<float>(team.rank() + 1));
     ddl::allreduce<Schedule>(team, values);
-    require(thrust::count(values.begin(), values.end(), 6.0F) == 100'003, "the sum of all ranks, by another schedule");
+    const thrust::host_vector<float> got = values;
+    require(std::count(got.begin(), got.end(), 6.0F) == 100'003, "the sum of all ranks, by another schedule");
 }
 
 int main() {
@@ -39,6 +42,8 @@ int main() {
                 by_schedule<ddl::ring>(team);
                 by_schedule<ddl::recursive_doubling>(team);
                 by_schedule<ddl::tree>(team);
+                by_schedule<ddl::recursive_halving>(team);
+                by_schedule<ddl::multi_ring<2>>(team);
                 cudaStream_t stream = nullptr;
                 ddl::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate", team.rank(), team.device());
                 thrust::device_vector<int> ones(1000, 1);
@@ -61,6 +66,13 @@ int main() {
                 std::vector<float> elsewhere(10);
                 require_error(ddl::errc::invalid_argument, "is no memory of CUDA device",
                               [&] { ddl::broadcast(team, elsewhere); });
+                ddl::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed),
+                                  "cudaStreamBeginCapture", team.rank(), team.device());
+                require_error(ddl::errc::invalid_argument, "under capture", [&] { ddl::allreduce(queued, mine); });
+                cudaGraph_t graph = nullptr;
+                ddl::require_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture", team.rank(),
+                                  team.device());
+                ddl::require_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy", team.rank(), team.device());
                 ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", team.rank(), team.device());
             },
             ddl::timeout{20});

@@ -109,6 +109,7 @@ constexpr description descriptions[] = {
     {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
+    {cudaErrorSystemDriverMismatch, "cudaErrorSystemDriverMismatch", "the display driver is another than CUDA's"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "not permitted when stream is capturing"},
     {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated", "failed due to an error during capture"},
     {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge", "would merge two captures"},

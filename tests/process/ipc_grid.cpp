@@ -232,6 +232,14 @@ BOOST_DATA_TEST_CASE(a_grid_that_does_not_start_keeps_nobody_waiting, data::make
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_device_that_fails_is_told_to_the_others) {
+    run_grids(3, gpus::own, [](grid& team) {
+        device_values<int> values{team.device(), 100'000};
+        if (team.rank() == 1) team.device().breaks = true;
+        expect_error(ddl::errc::system, "the device has failed", [&] { ddl::allreduce(team, values); });
+    });
+}
+
 namespace {
 
 /// A grid whose rank can be held up when it is about to launch.

@@ -74,8 +74,7 @@ public:
         try {
             for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
         } catch (...) {
-            // a peer may have come further, and waits for us to say so
-            details.lets_go.store(1, std::memory_order_release);
+            let_go();  // a peer may have come further
             throw;
         }
         ++where_.round;
@@ -123,18 +122,12 @@ public:
     /// it, not even by an exception: the buffers may go with it.
     template <class Work>
     void share(Work work) {
-        std::atomic<std::uint32_t>& lets_go = described(rank()).lets_go;
         try {
             work();
-            lets_go.store(1, std::memory_order_release);  // met by the acquire below
+            described(rank()).lets_go.store(1, std::memory_order_release);  // met by the acquire in `let_go`
             step();
         } catch (...) {
-            lets_go.store(1, std::memory_order_release);
-            // no longer than any other wait: a peer that is dead or stopped does not let go
-            patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
-            for (int peer = 0; peer < size(); ++peer)
-                while (described(peer).lets_go.load(std::memory_order_acquire) == 0)
-                    if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
+            let_go();
             throw;
         }
     }
@@ -175,6 +168,18 @@ public:
     }
 
 private:
+    /// This rank touches nobody's buffers any more; waits until those who have come to this call do not either. No longer than any
+    /// other wait: a peer that is dead or stopped does not let go.
+    void let_go() noexcept {
+        const std::uint64_t this_call = ranks_.notice_of(rank()).call.load(std::memory_order_relaxed);
+        described(rank()).lets_go.store(1, std::memory_order_release);
+        patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
+        for (int peer = 0; peer < size(); ++peer)
+            while (ranks_.notice_of(peer).call.load(std::memory_order_acquire) == this_call &&
+                   described(peer).lets_go.load(std::memory_order_acquire) == 0)
+                if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
+    }
+
     /// A peer that folds or copies for longer is taken for dead.
     static constexpr timeout longest_work{10.0};
 

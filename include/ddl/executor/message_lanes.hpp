@@ -15,7 +15,7 @@ struct segmenting {
     int depth;                      // segments under way to a peer, and from it, at most
     std::size_t short_message = 0;  // a message that is no longer
     std::size_t short_bytes = 0;    //     is cut into segments of so many
-    std::size_t short_chunk = 0;    // the same where a program cuts the vector into chunks
+    std::size_t short_chunk = 0;    // the same where a program cuts the vector into chunks; 0: as many
 
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
@@ -34,7 +34,8 @@ struct segmenting {
     /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes, where a program cuts the vector
     /// into `chunks`.
     constexpr std::size_t length(std::size_t message, std::size_t unit, int chunks) const noexcept {
-        const std::size_t most = message <= (chunks > 1 ? short_chunk : short_message) ? short_bytes : bytes;
+        const std::size_t most =
+            message <= (chunks > 1 && short_chunk != 0 ? short_chunk : short_message) ? short_bytes : bytes;
         return most > unit ? most / unit * unit : unit;
     }
 };

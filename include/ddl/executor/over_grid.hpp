@@ -67,7 +67,13 @@ public:
         : ranks_{ranks}, where_{to_string(ours.what), 0}, told_{prepare(tell)},
           here_{ranks.host(), with_limits(ours), Checking::compares}, empty_{ours.count == 0} {
         publish_buffers(ranks);
-        here_.announce(&told_, sizeof told_);
+        try {
+            here_.announce(&told_, sizeof told_);
+        } catch (const error& failure) {
+            if (failure.code() != errc::mismatch)
+                retreat(ranks);  // a peer may have launched; who disagrees launches nothing
+            throw;
+        }
         if (empty_) return;
         open_buffers(ranks, where_);
         for (int peer = 0; peer < ranks.size(); ++peer) entries_[static_cast<std::size_t>(peer)] = of(peer).side;
@@ -98,12 +104,12 @@ public:
         try {
             here_.share(launches);
             ranks_.follow(entries_.data(), where_);
-            here_.end();
-            ranks_.settle(where_);
         } catch (...) {
             retreat(ranks_);
             throw;
         }
+        here_.end();
+        ranks_.settle(where_);
     }
 
 private:

@@ -190,7 +190,11 @@ public:
         else
             check(cudaLaunchKernel(launchable(&run_without_meetings<Body>), blocks, threads, arguments, 0, how.stream),
                   "cudaLaunchKernel");
-        check(cudaEventRecord(done_, how.stream), "cudaEventRecord");
+        const cudaError_t recorded = cudaEventRecord(done_, how.stream);
+        if (recorded == cudaSuccess) return;
+        give_up(rank_);
+        quietly(cudaStreamSynchronize(how.stream));  // nothing else says when this grid has ended
+        check(recorded, "cudaEventRecord");
     }
 
 private:

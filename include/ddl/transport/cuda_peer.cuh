@@ -146,7 +146,9 @@ public:
     void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) const {
         if (bytes == 0) return;
         cudaPointerAttributes about{};
-        require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
+        side_->or_give_up([&] {  // a grid of the call before may have failed
+            require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
+        });
         if (about.type == cudaMemoryTypeManaged) return;
         if (about.type == cudaMemoryTypeDevice && about.device == device()) {
             for (int peer = 0; peer < size(); ++peer)
@@ -200,9 +202,7 @@ public:
         if (blocks_) await_stream(where);
     }
 
-    void retreat() noexcept {
-        if (apart_ < 0) side_->retreat();  // else nothing was launched
-    }
+    void retreat() noexcept { side_->retreat(); }
 
     class deferral;
     /// For nonblocking calls: what the caller has put on the stream comes before. In the caller's thread; see `start`.
@@ -222,7 +222,7 @@ private:
 
         /// Does what this rank's grid needs. If that fails, the others hear why, and their grids do not wait for it.
         template <class Work>
-        auto or_give_up(const Work& work) {
+        std::invoke_result_t<const Work&> or_give_up(const Work& work) {
             try {
                 return work();
             } catch (const std::exception& failure) {
@@ -250,6 +250,7 @@ private:
                 if (status != cudaSuccess) or_give_up([&] { require_cuda(status, operation, host.rank(), device()); });
                 heed_fault(where);
             } catch (...) {
+                team->give_up(host.rank());
                 retreat();
                 throw;
             }
@@ -339,6 +340,8 @@ private:
                      "cudaLaunchCooperativeKernel", rank(), device());
         const cudaError_t recorded = cudaEventRecord(team.done(rank(), mine.captured), stream_);
         if (recorded != cudaSuccess && !mine.captured) {
+            const error why = cuda_failure(recorded, "cudaEventRecord", rank(), device());
+            fail(why.code(), why.what());
             team.give_up(rank());
             quietly(cudaStreamSynchronize(stream_));  // no event says when this grid has ended
         }

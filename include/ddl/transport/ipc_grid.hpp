@@ -46,7 +46,10 @@ public:
     }
 
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
-    void wait() { await_stream(call_site{"wait"}); }
+    void wait() {
+        queue().drain();
+        await_stream(call_site{"wait"});
+    }
 
     /// Closes what was opened of peers' buffers, so that until the next call no rank holds on to memory of another. For those
     /// who free memory and go on. All ranks call it; blocks.
@@ -156,16 +159,20 @@ private:
             await_quietly(timeout{host.limit().seconds + 1});
         }
 
-        /// Waits for the device. A peer that has ended may have done its part before; but if our grid does not end soon
-        /// after, it is told to stop.
+        /// Waits for the device. A peer that has ended, or failed, may have done its part before; but if our grid does not end
+        /// soon after, it is told to stop.
         template <class Ready>
         bool await(timeout limit, Ready ready) {
             patience waiting{limit};
             std::array<double, grid_window::most_ranks> lost_since{};  // who ended first is to blame
+            double failed_since = 0;
             while (!ready()) {
                 if (!waiting.pause()) continue;
                 if (waiting.expired()) return false;
                 if (!team.together()) continue;
+                if (failed_since == 0 && host.has_failed()) failed_since = now();
+                if (failed_since != 0 && now() - failed_since > grace)
+                    team.device().give_up((host.rank() + 1) % host.size());  // whoever it was has said so
                 for (int peer = 0; peer < host.size(); ++peer) {
                     if (!host.lost(peer)) continue;
                     double& since = lost_since[static_cast<std::size_t>(peer)];
@@ -210,17 +217,25 @@ private:
     timeout patience_of_leaver() const noexcept { return timeout{std::min(limit().seconds, longest_work)}; }
 
     void await_stream(const call_site& where) {
-        side_->await(endless, [&] { return device().has_caught_up(stream_); });
-        heed_fault(where);
+        await_or_fail(where, [&] { return device().has_caught_up(stream_); });
     }
     void await_grid(const call_site& where) {
-        side_->await(endless, [&] { return device().is_idle(); });
+        await_or_fail(where, [&] { return device().is_idle(); });
+    }
+    /// A device that fails is told to the peers, whose grids would wait for ours.
+    template <class Ready>
+    void await_or_fail(const call_site& where, Ready ready) {
+        if (const auto failure = failure_of(where, rank(), [&] { side_->await(endless, ready); })) {
+            fail(failure->code(), failure->what());
+            throw error(*failure);
+        }
         heed_fault(where);
     }
 
     void heed_fault(const call_site& where) {
         const int missed = device().missed();
         if (missed < 0 || missed == rank()) return;  // stopped by ourselves, when a call had failed
+        host().listen(where);                        // who did not come may have said why
         const error failure =
             host().lost(missed)
                 ? error(errc::peer_lost, where.operation, rank(), where.round, "rank %d has ended; start the job again",

@@ -8,6 +8,7 @@
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/rank_memory.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -115,6 +116,13 @@ public:
     void listen(const call_site& where) {
         heed(memory_.first_fault(), where);
         for (const rank_memory& outer : enclosing_) heed(outer.first_fault(), where);
+    }
+    /// Whether one has.
+    bool has_failed() const noexcept {
+        const auto failed = [](const rank_memory& group) {
+            return group.first_fault().state.load(std::memory_order_acquire) != 0;
+        };
+        return failed(memory_) || std::any_of(enclosing_.begin(), enclosing_.end(), failed);
     }
 
 protected:
