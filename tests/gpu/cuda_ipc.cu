@@ -18,14 +18,15 @@ constexpr int ranks = 3;
 /// Memory of `cuMemCreate`, which goes from process to process as a file.
 class created_memory {
 public:
-    explicit created_memory(int device, std::size_t bytes) {
+    created_memory(int device, std::size_t bytes,
+                   CUmemAllocationHandleType shared_by = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
         using create = ddl::driver_call<decltype(&cuMemCreate)>;
         using granularity = ddl::driver_call<decltype(&cuMemGetAllocationGranularity)>;
         CUmemAllocationProp how{};
         how.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         how.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         how.location.id = device;
-        how.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        how.requestedHandleTypes = shared_by;
         std::size_t page = 0;
         granularity{"cuMemGetAllocationGranularity"}(-1, device, &page, &how, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
         bytes_ = (bytes + page - 1) / page * page;
@@ -85,6 +86,30 @@ void on_streams(ddl::cuda_ipc<ddl::shared_memory>& team, cudaStream_t stream) {
     team.forget();
 }
 
+/// What processes cannot share is refused, each kind in words of its own; the communicator is as good as before.
+void mistakes(ddl::cuda_ipc<ddl::shared_memory>& team) {
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "mistakes", team.rank(), 0); };
+    const auto refused = [&](const char* words, float* place, std::size_t count = 100) {
+        require_error(ddl::errc::invalid_argument, words, [&] { ddl::allreduce(team, std::span{place, count}); });
+    };
+    float* data = nullptr;
+    good(cudaMallocManaged(&data, 400));
+    refused("in is managed memory, which processes cannot share", data);
+    good(cudaFree(data));
+    const int here = team.device().number();
+    const created_memory of_this_process{here, 400, CU_MEM_HANDLE_TYPE_NONE};
+    refused("in was made by cuMemCreate for this process alone", of_this_process.data());
+    good(cudaMalloc(&data, 400));
+    refused("in runs on into another allocation", data, std::size_t{1} << 30);
+    good(cudaFree(data));
+    if (const int devices = ddl::require_devices("gpu.cuda_ipc"); devices > 1) {
+        const ddl::device_scope there{(here + 1) % devices, team.rank()};
+        good(cudaMalloc(&data, 400));
+        refused("pass memory of the rank's device", data);
+        good(cudaFree(data));
+    }
+}
+
 void run_rank(const std::string& job, int rank) {
     ddl::shared_memory node{job, rank, ranks, ddl::timeout{20}};
     ddl::require_cuda(cudaSetDevice(rank % ddl::require_devices("gpu.cuda_ipc")), "cudaSetDevice", rank, 0);
@@ -113,6 +138,7 @@ void run_rank(const std::string& job, int rank) {
     std::vector<float> on_the_host(100);
     require_error(ddl::errc::invalid_argument, "is host memory", [&] { ddl::allreduce(team, on_the_host); });
     ddl::require_cuda(cudaFreeAsync(data, stream), "cudaFreeAsync", rank, 0);
+    mistakes(team);
     on_streams(team, stream);
     team.on(stream).wait();
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", rank, 0);

@@ -321,6 +321,26 @@ void mistakes(ddl::cuda_peer& team) {
     require(ones[9] == static_cast<float>(team.size()), "the communicator is as good as before");
 }
 
+/// Memory of another GPU, and memory that the other GPUs may not reach.
+void memory_elsewhere(ddl::cuda_peer& team) {
+    const int devices = ddl::require_devices("memory_elsewhere");
+    if (devices < 2 || team.size() < 2) return;
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "memory", team.rank(), team.device()); };
+    const auto refused = [&](const char* words, float* place) {
+        require_error(ddl::errc::invalid_argument, words, [&] { ddl::allreduce(team, std::span{place, 100}); });
+    };
+    float* data = nullptr;
+    {
+        const ddl::device_scope there{(team.device() + 1) % devices, team.rank()};
+        good(cudaMalloc(&data, 400));
+        refused("pass memory of the rank's device", data);
+        good(cudaFree(data));
+    }
+    good(cudaMallocAsync(&data, 400, nullptr));
+    refused("grant it by cudaMemPoolSetAccess, or pass memory of cudaMalloc", data);
+    good(cudaFreeAsync(data, nullptr));
+}
+
 __global__ void store_to(int* place) { *place = 1; }
 
 /// A kernel of the caller's fails when the call behind it has been enqueued: `wait` tells of it, on all ranks.
@@ -375,6 +395,7 @@ int main(int count, char** words) {
                 same_bits_for_any_grid<ddl::grid_two_shot<ddl::sum, float>, float>(team, 40'001);
                 same_bits_for_any_grid<ddl::grid_two_shot<ddl::sum, ddl::bfloat16>, ddl::bfloat16>(team, 40'001);
                 if (team.size() > 1) mistakes(team);
+                memory_elsewhere(team);
             });
         graphs();
         as_many_ranks_as_there_can_be();

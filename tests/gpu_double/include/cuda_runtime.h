@@ -160,6 +160,10 @@ cudaError_t cudaMalloc(Element** data, std::size_t bytes) {
     return cudaMalloc(reinterpret_cast<void**>(data), bytes);
 }
 template <class Element>
+cudaError_t cudaMallocManaged(Element** data, std::size_t bytes) {
+    return cudaMallocManaged(reinterpret_cast<void**>(data), bytes);
+}
+template <class Element>
 cudaError_t cudaMallocAsync(Element** data, std::size_t bytes, cudaStream_t stream) {
     return cudaMallocAsync(reinterpret_cast<void**>(data), bytes, stream);
 }
