@@ -132,6 +132,7 @@ void every_call_may_fail(const char* what, Job job) {
     const std::vector<int> numbers = counted();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const char* const called = all_calls[i];
+        bool once_slow = false;
         for (int before = 0; before < numbers[i]; ++before) {
             cuda_double::fail(called, before, cudaErrorLaunchFailure);
             const auto start = std::chrono::steady_clock::now();
@@ -140,7 +141,13 @@ void every_call_may_fail(const char* what, Job job) {
             const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
             const std::string text = all_told.take();
             const std::string where = std::string{what} + ", " + called + " " + std::to_string(before) + ": ";
-            require(seconds.count() < 5, where + "somebody waited in vain: " + text);
+            const bool slow = seconds.count() >= 5;
+            require(!slow || !once_slow, where + "somebody waited in vain: " + text);
+            once_slow = slow;
+            if (slow) {  // a machine may be busy for a while, but hardly in the same call again
+                --before;
+                continue;
+            }
             require(cuda_double::errors_left() == 0, where + "an error stays for whoever asks next");
             if (!happened) continue;  // another order of threads
             ++all;
