@@ -42,8 +42,9 @@ private:
         for (;;) {
             changed_.wait(lock, [this] { return ends_ || !copies_.empty(); });
             if (copies_.empty()) return;
+            const std::function<void()>& first = copies_.front();  // which nobody else takes away
             lock.unlock();
-            copies_.front()();  // nobody else takes the first away
+            first();
             lock.lock();
             copies_.pop_front();
             changed_.notify_all();
