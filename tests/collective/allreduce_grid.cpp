@@ -7,6 +7,7 @@
 
 #include <span>
 
+#include "fold_in_rank_order.hpp"
 #include "grid_of_threads.hpp"
 #include "oracle.hpp"
 
@@ -56,25 +57,12 @@ BOOST_DATA_TEST_CASE(a_grid_folds_short_and_long_vectors, data::make({1, 2, 3, 5
     });
 }
 
-namespace {
-template <class Element>
-void bits_of_the_fold_in_rank_order(grid_of_threads& team) {
-    for (const std::size_t count : short_and_long) {
-        guarded<Element> in{count, [&](std::size_t i) { return random_element<Element>(team.rank(), i); }};
-        guarded<Element> out{count};
-        ddl::allreduce(team, in, out);
-        require_bits(
-            out, [&](std::size_t i) { return sum_in_rank_order<Element>(team.size(), i); }, "allreduce");
-    }
-}
-}  // namespace
-
 BOOST_DATA_TEST_CASE(the_bits_are_the_same_for_any_grid, data::make({2, 3, 5}), ranks) {
     grid_of_threads::run(ranks, [](grid_of_threads& team) {
         for (team.most = 1; team.most <= 5; ++team.most) {
             team.most_threads = team.most % 2 + 1;
-            bits_of_the_fold_in_rank_order<float>(team);
-            bits_of_the_fold_in_rank_order<ddl::bfloat16>(team);
+            require_fold_in_rank_order<float>(team, short_and_long);
+            require_fold_in_rank_order<ddl::bfloat16>(team, short_and_long);
         }
     });
 }

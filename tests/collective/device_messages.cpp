@@ -16,6 +16,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "fold_in_rank_order.hpp"
 #include "oracle.hpp"
 #include "staged_threads.hpp"
 
@@ -102,25 +103,13 @@ BOOST_DATA_TEST_CASE(vectors_are_folded_where_they_arrive, data::make({1, 2, 3, 
     });
 }
 
-namespace {
-template <class Element>
-void bits_of_the_fold_in_rank_order(device_messages& team) {
-    for (const std::size_t count : {3U, 1000U, 40'001U}) {
-        guarded<Element> in{count, [&](std::size_t i) { return random_element<Element>(team.rank(), i); }};
-        guarded<Element> out{count};
-        ddl::allreduce(team, in, out);
-        require_bits(
-            out, [&](std::size_t i) { return sum_in_rank_order<Element>(team.size(), i); }, "allreduce");
-    }
-}
-}  // namespace
-
 BOOST_DATA_TEST_CASE(the_bits_are_the_same_for_any_grid, data::make({2, 3, 5}), ranks) {
     ddl::recording::run(ranks, [&](ddl::recording& wire) {
         device_messages team{wire, true};
+        constexpr std::size_t counts[] = {3, 1000, 40'001};
         for (team.blocks = 1; team.blocks <= 5; ++team.blocks) {
-            bits_of_the_fold_in_rank_order<float>(team);
-            bits_of_the_fold_in_rank_order<ddl::bfloat16>(team);
+            require_fold_in_rank_order<float>(team, counts);
+            require_fold_in_rank_order<ddl::bfloat16>(team, counts);
         }
     });
 }
