@@ -206,10 +206,7 @@ private:
     void check(cudaError_t status, const char* operation) const { require_cuda(status, operation, rank_, device_); }
 
     bool is_ready(cudaError_t status, const char* operation) const {
-        if (status == cudaErrorNotReady) {
-            static_cast<void>(cudaGetLastError());
-            return false;
-        }
+        if (status == cudaErrorNotReady) return quietly(status);
         check(status, operation);
         return true;
     }
