@@ -45,6 +45,7 @@ private:
         if (here_.announce_or_stage(bytes >= limits.mapped ? buffers(bytes) : places{}, size_, stage))
             return fold_mapped();
         if (!is_short) return in_segments(each);
+        if (here_.reclaims(bytes)) here_.template reclaim<Element>(0, 0, count_);
         fold_all(
             [this](int peer) { return static_cast<const Element*>(here_.template staged<Element>(peer, 0, 0, 0)); });
         return protocol::one_shot;

@@ -12,11 +12,13 @@ struct direct_limits {
     /// The longest vector of which every rank folds everything, where peers cannot map it.
     std::size_t one_shot = 4096;
     /// The shortest vector that is folded where it lies, where all peers can map it.
-    std::size_t mapped = 1024;
+    std::size_t mapped = 4096;
     /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
     std::size_t mapped_move = 8192;
     /// What a rank stages of a block at a time: it is to be read before it leaves the second-level cache.
     std::size_t segment = std::size_t{1} << 16;
+    /// The most that a rank stages in a call and takes the cache lines of back at once, for its next one. Ranks may differ.
+    std::size_t reclaimed = 4096;
 
     /// What ranks compare, for they go by the same limits or not together.
     constexpr std::uint32_t fingerprint() const noexcept {

@@ -64,13 +64,17 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         kernel::copy(blocks.in, stand_in, blocks.count);
         blocks.in = stand_in;
     }
-    const auto stage = [&](std::size_t turn) {
-        const std::size_t begin = turn * each;
+    const auto each_to_stage = [&](std::size_t turn, auto visit) {
         for (int part = 0; part < blocks.parts; ++part)
             if (part != blocks.kept)
-                if (const auto length = segment_length(blocks.length(rank, part), begin, each); length != 0)
-                    kernel::copy(blocks.in + blocks.first(rank, part) + begin,
-                                 here.template staged<element>(rank, turn, part, each), length);
+                if (const auto length = segment_length(blocks.length(rank, part), turn * each, each); length != 0)
+                    visit(part, length);
+    };
+    const auto stage = [&](std::size_t turn) {
+        each_to_stage(turn, [&](int part, std::size_t length) {
+            kernel::copy(blocks.in + blocks.first(rank, part) + turn * each,
+                         here.template staged<element>(rank, turn, part, each), length);
+        });
     };
     typename memory_call<Transport>::places ours;
     if (publishes && (each == 0 || bytes >= limits_of<Transport>.mapped_move))
@@ -89,6 +93,10 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         });
         return protocol::mapped;
     }
+    std::size_t staged = 0;
+    each_to_stage(0, [&](int, std::size_t length) { staged += length * sizeof(element); });
+    if (here.reclaims(staged))
+        each_to_stage(0, [&](int part, std::size_t length) { here.template reclaim<element>(part, each, length); });
     for (std::size_t turn = 0; turn * each < blocks.longest; ++turn) {
         const bool goes_on = (turn + 1) * each < blocks.longest;
         if (goes_on) stage(turn + 1);

@@ -4,6 +4,7 @@
 #include <ddl/executor/call.hpp>
 #include <ddl/executor/direct_limits.hpp>
 #include <ddl/kernel/copy.hpp>
+#include <ddl/kernel/fetch_to_store.hpp>
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/rank_memory.hpp>
@@ -142,6 +143,20 @@ public:
     Element* staged(int peer, std::size_t turn, int part, std::size_t each) const noexcept {
         std::byte* const half = ranks_.staging(peer) + turn % turns * (ranks_.staging_bytes() / turns);
         return reinterpret_cast<Element*>(half) + static_cast<std::size_t>(part) * each;
+    }
+    /// Whether cache lines for `bytes` are to be taken back: one alone comes as early by the store itself, and many stand in the way
+    /// of those that this call still reads.
+    static constexpr bool reclaims(std::size_t bytes) noexcept {
+        return bytes > 64 && bytes <= limits_of<Transport>.reclaimed;
+    }
+    /// Takes back the cache lines in which the next call will stage, if it stages what this one did: `count` elements of part
+    /// `part`. All peers have announced this call, so none reads there any more; yet they hold copies, and the stores of
+    /// the next call would wait until these are given up. Call it when all have announced.
+    template <class Element>
+    void reclaim(int part, std::size_t each, std::size_t count) const noexcept {
+        const std::byte* const mine = ranks_.window(rank());
+        const std::byte* const next = ranks_.staging(rank()) == mine ? mine + ranks_.staging_bytes() : mine;
+        kernel::fetch_to_store(next + static_cast<std::size_t>(part) * each * sizeof(Element), count * sizeof(Element));
     }
     /// The most elements of a segment if there are `parts` of them, 0 if not even one fits.
     std::size_t segment(std::size_t element_bytes, int parts) const noexcept {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace ddl::kernel {
+
+/// Asks for the cache lines of `bytes` bytes at `at`, to store to them: other cores give their copies up, and the stores that
+/// follow need not wait for that. Does not block, and changes no byte. A line of which stores come late is lost again to whoever reads it.
+inline void fetch_to_store(const std::byte* at, std::size_t bytes) noexcept {
+    constexpr std::size_t line = 64;
+    for (std::size_t done = 0; done < bytes; done += line)
+#if defined(__x86_64__)
+        asm volatile("prefetchw %0" : : "m"(at[done]));  // compilers for any x86-64 ask for a line to read instead
+#else
+        __builtin_prefetch(at + done, 1);
+#endif
+}
+
+}  // namespace ddl::kernel
