@@ -81,7 +81,7 @@ function(ddl_add_program_room room)
     ddl_add_program(${room} "${source}" ddl::ddl)
     target_link_libraries(${room}.${name} PRIVATE ${found})
     add_test(NAME ${room}.${name} COMMAND ${ddl_test_launcher} "$<TARGET_FILE:${room}.${name}>")
-    set_tests_properties(${room}.${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${ddl_test_environment}")
+    set_tests_properties(${room}.${name} PROPERTIES ENVIRONMENT "${ddl_test_environment}")
   endforeach()
 endfunction()
 
@@ -134,7 +134,7 @@ function(ddl_add_mpi_room room)
       add_test(NAME ${room}.${name}.${count}
         COMMAND ${MPIEXEC_EXECUTABLE} ${flags} ${more_flags} -n ${count} ${ddl_test_launcher} "$<TARGET_FILE:${room}.${name}>")
       set_tests_properties(${room}.${name}.${count} PROPERTIES
-        TIMEOUT 300 ENVIRONMENT "${environment}" PROCESSORS ${count})
+        ENVIRONMENT "${environment}" PROCESSORS ${count})
       if(printed)
         list(JOIN printed " " words)
         set_tests_properties(${room}.${name}.${count} PROPERTIES PASS_REGULAR_EXPRESSION "${words}")

@@ -27,7 +27,7 @@ static_assert(std::is_move_constructible_v<ddl::mpi> && !std::is_copy_constructi
 
 namespace {
 const ddl::call_site here{"test"};
-const ddl::timeout patient{60.0};
+const ddl::timeout patient{120.0};
 const ddl::timeout soon{std::chrono::milliseconds{300}};
 
 /// MPI is started by the first `ddl::mpi` of the process, and finalised when the process exits.
