@@ -14,7 +14,8 @@ import conftest
 
 LIBRARIES = os.environ.get("DDL_LIBRARY_PATH", "").split(os.pathsep)[0]
 NETWORK = ("Could not find a version", "No matching distribution", "ConnectionError", "Temporary failure in name resolution",
-           "Network is unreachable", "connection broken", "Read timed out", "HTTP error 5")
+           "Network is unreachable", "connection broken", "Read timed out", "HTTP error 5",
+           "Connection aborted", "Connection reset", "IncompleteRead")
 
 
 def pip(python, *words, timeout=300):
