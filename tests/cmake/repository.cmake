@@ -18,5 +18,4 @@ elseif(NOT DDL_TEST_DOXYGEN)
 else()
   add_test(NAME docs.reference COMMAND "${CMAKE_COMMAND}" "-DROOT=${ddl_root}" "-DDOXYGEN=${DDL_TEST_DOXYGEN}"
     "-DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/reference" -P "${CMAKE_CURRENT_LIST_DIR}/reference.cmake")
-  set_tests_properties(docs.reference PROPERTIES TIMEOUT 300)
 endif()

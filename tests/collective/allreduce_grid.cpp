@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(what_a_grid_leaves_is_thrown_by_its_request) {
                           [&] { sum.wait(); });
             given_up = true;
         },
-        ddl::timeout{0.5});
+        ddl::timeout{2});
 }
 
 BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {

@@ -144,6 +144,7 @@ public:
             blocks_.emplace_back([this, body, shape, block, how] {
                 waiting_block space{{how.rank, block, shape.blocks, how.limit}, &missed_};
                 if (delay > 0) ::usleep(static_cast<useconds_t>(delay * 1e6));
+                while (held) ::usleep(1000);
                 body(space);
                 if (space.missing() >= 0) give_up(space.missing());
                 --running_;
@@ -159,9 +160,10 @@ public:
     bool refuses_launch = false;
     bool breaks = false;  // with the next grid whose blocks meet others
     bool tells_numbers = true;
-    double delay = 0;           // of each block of a grid, seconds
-    double lag_until = 0;       // when the stream comes to
-    std::function<void()> lag;  // this
+    double delay = 0;                // of each block of a grid, seconds
+    std::atomic<bool> held = false;  // no block begins
+    double lag_until = 0;            // when the stream comes to
+    std::function<void()> lag;       // this
     std::function<void()> before_open;
 
 private:

@@ -14,7 +14,7 @@
 #include "under_sanitizers.hpp"
 
 /// Long enough for any call that goes well, on any machine.
-inline constexpr ddl::timeout patient{under_thread_sanitizer ? 60.0 : 20.0};
+inline constexpr ddl::timeout patient{under_thread_sanitizer ? 120.0 : 60.0};
 
 /// Places where the ranks of a test live. `run(ranks, body, limit)` runs `body(communicator)` on each.
 namespace places {

@@ -4,6 +4,7 @@
 CASE holds a line `// expect: <sentence>`, and under `#ifdef DDL_WRONG` the wrong call, else its twin. The flags after
 --twin are for the twin alone. With --harness, CASE is itself wrong: its line `// finding: <words>` is what must be found.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -19,7 +20,8 @@ def lines_after(key, text):
 def compiled(compiler, flags, case):
     no_carets = "-fno-caret-diagnostics" if "clang" in pathlib.Path(compiler).name else "-fno-diagnostics-show-caret"
     command = [compiler, *flags, no_carets, "-fdiagnostics-color=never", "-fsyntax-only", str(case)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=None)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env={**os.environ, "LC_ALL": "C"})
     return done.returncode, done.stdout
 
 

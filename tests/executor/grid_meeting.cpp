@@ -43,6 +43,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(calls_follow_each_other_with_no_order_but_their_ow
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_does_not_come_is_named, Body, bodies) {
     host_grid grid{3};
     auto in = values_of_ranks<int>(3, 10, [](int, std::size_t) { return 1; });
-    const auto missing = grid.run(Body{grid.places(in, in), 10, {}}, 2, ddl::timeout{0.2}, 1);
+    const auto missing = grid.run(Body{grid.places(in, in), 10, {}}, 2, ddl::timeout{2}, 1);
     BOOST_TEST(missing == (std::vector<int>{1, 1, 1, 1}), boost::test_tools::per_element());
 }

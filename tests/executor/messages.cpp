@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_timeout_names_the_rank_that_is_waited_for) {
             const ddl::error failure = error_of([&] { ddl::allreduce<own::gossip, ddl::unchecked>(ranks, data); });
             require(std::string{failure.what()}.find("rank 2 did not answer") != std::string::npos, failure.what());
         },
-        {.eager_limit = 0, .limit = ddl::timeout{under_thread_sanitizer ? 2.0 : 0.3}});
+        {.eager_limit = 0, .limit = ddl::timeout{2}});
 }
 
 BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {

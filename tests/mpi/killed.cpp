@@ -20,12 +20,12 @@ namespace {
 const ddl::timeout limit{2.0};
 /// The limit runs once for the rank that waits for the dead one, and once for a rank that waits for that rank; the rest is
 /// for a machine that does other things too.
-constexpr double soon = 30;
+constexpr double soon = 60;
 
 /// MPI for all cases. It cannot be ended when ranks are lost: survivors agree on a verdict, and just go.
 struct mpi_of_survivors {
     mpi_of_survivors() {
-        ::alarm(100);
+        ::alarm(500);
         int level = MPI_THREAD_SINGLE;
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
         for (const MPI_Comm ranks : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(ranks, MPI_ERRORS_RETURN);

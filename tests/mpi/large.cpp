@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 2
+// lock: memory
 #define BOOST_TEST_MODULE mpi.large
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 
+#include "free_memory.hpp"
 #include "world.hpp"
 
 // More elements than an `int` counts.
@@ -16,8 +18,7 @@ constexpr std::size_t count = (std::size_t{1} << 31) + 5;
 
 /// Rank 0's answer, so that both ranks do the same. A vector a rank, and what MPI keeps for messages under way.
 boost::test_tools::assertion_result memory_for_long_vectors(boost::unit_test::test_unit_id) {
-    int enough = static_cast<double>(::sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE)) >=
-                 16.0 * (1U << 30);
+    int enough = free_memory() >= 16.0 * (1U << 30);
     MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
     boost::test_tools::assertion_result answer{enough != 0 && world_size() == 2};
     answer.message() << (world_size() == 2 ? "less than 16 GiB of memory are free" : "it takes two ranks");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4
+// lock: memory
 #define BOOST_TEST_MODULE mpi.transport
 #include <ddl/broadcast.hpp>
 #include <ddl/transport/mpi.hpp>
@@ -19,6 +20,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "free_memory.hpp"
+
 namespace data = boost::unit_test::data;
 
 static_assert(ddl::message_transport<ddl::mpi>);
@@ -27,7 +30,7 @@ static_assert(std::is_move_constructible_v<ddl::mpi> && !std::is_copy_constructi
 
 namespace {
 const ddl::call_site here{"test"};
-const ddl::timeout patient{60.0};
+const ddl::timeout patient{120.0};
 const ddl::timeout soon{std::chrono::milliseconds{300}};
 
 /// MPI is started by the first `ddl::mpi` of the process, and finalised when the process exits.
@@ -377,9 +380,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_split_is_named_at_the_deadline
 namespace {
 /// Rank 0's answer, so that all ranks do the same. Two ranks are enough, and more would take their time.
 boost::test_tools::assertion_result memory_for_long_messages(boost::unit_test::test_unit_id) {
-    const double free =
-        static_cast<double>(::sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
-    int enough = free >= 12.0 * (1U << 30);
+    int enough = free_memory() >= 12.0 * (1U << 30);
     int size = 0;
     MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -14,8 +14,8 @@
 // What the programs here share: MPI from the first case to the last, and what ranks bring to a collective.
 
 /// No case waits longer for a peer, and no program lives longer.
-inline const ddl::timeout patient{60.0};
-inline constexpr unsigned longest_run = 280;
+inline const ddl::timeout patient{120.0};
+inline constexpr unsigned longest_run = 1100;
 
 /// Starts MPI for `Level` of threads, and ends it. Ranks that failed wait for nobody.
 template <int Level>

@@ -31,7 +31,7 @@ void run(int size, Body body) {
     children ranks;
     for (int rank = 0; rank < size; ++rank)
         ranks.start([&, rank] {
-            ddl::shared_memory node{job, rank, size, ddl::timeout{30}};
+            ddl::shared_memory node{job, rank, size, ddl::timeout{100}};
             body(node);
         });
     for (const outcome& result : ranks.finish()) BOOST_TEST(result.how == outcome::returned, result);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(that_ranks_keep_does_not_make_them_look_alive) {
     children ranks;
     for (int rank = 0; rank < 2; ++rank)
         ranks.start([&, rank] {
-            std::optional<ddl::shared_memory> node{std::in_place, job, rank, 2, ddl::timeout{30}};
+            std::optional<ddl::shared_memory> node{std::in_place, job, rank, 2, ddl::timeout{100}};
             ddl::buffer<int> memory{*node, 10};
             if (rank == 0) node->exchange(0, here);
             node.reset();

@@ -4,8 +4,10 @@
 #include <ddl/error.hpp>
 #include <ddl/transport/patience.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <poll.h>
 #include <stdexcept>
@@ -33,7 +35,7 @@ inline std::ostream& operator<<(std::ostream& out, const outcome& result) {
 /// Processes that run one function each and tell how it went. No child can outlive its seconds, nor hang the parent.
 class children {
 public:
-    explicit children(unsigned seconds = 60) : seconds_{seconds} {}
+    explicit children(unsigned seconds = 240) : seconds_{seconds} {}
     children(const children&) = delete;
     children& operator=(const children&) = delete;
     ~children() { finish(); }
@@ -119,6 +121,18 @@ inline std::string fresh_job() {
     return "test-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
 }
 
+/// Files of ours where named shared memory would lie. Other programs may make files there meanwhile.
+inline std::vector<std::string> left_behind() {
+    std::vector<std::string> names;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none))
+        if (const std::string file = entry.path().filename();
+            file.starts_with("ddl") || file.find("test-" + std::to_string(::getpid()) + "-") != std::string::npos)
+            names.push_back(file);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
 /// Marks that children leave and their parent waits for.
 class marks {
 public:
@@ -132,11 +146,11 @@ public:
         ::close(ends_[1]);
     }
     void leave() const { (void)!::write(ends_[1], "x", 1); }
-    /// False if `count` marks do not come within 30 seconds.
+    /// False if one of `count` marks does not come within 100 seconds.
     bool wait_for(int count) const {
         for (char mark; count > 0; --count) {
             pollfd watched{ends_[0], POLLIN, 0};
-            if (::poll(&watched, 1, 30'000) != 1 || ::read(ends_[0], &mark, 1) != 1) return false;
+            if (::poll(&watched, 1, 100'000) != 1 || ::read(ends_[0], &mark, 1) != 1) return false;
         }
         return true;
     }

@@ -228,7 +228,7 @@ BOOST_DATA_TEST_CASE(a_grid_that_does_not_start_keeps_nobody_waiting, data::make
         const double start = ddl::now();
         if (team.rank() == 2) team.device().refuses_launch = true;
         expect_error(ddl::errc::system, "nothing can be launched", [&] { ddl::allreduce(team, values); });
-        EXPECT(ddl::now() - start < 30);
+        EXPECT(ddl::now() - start < 60);
     });
 }
 
@@ -264,7 +264,7 @@ BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given
         held_up_grid team{node, gpu_of(which, node.rank())};
         device_values<int> values{team.device(), 10'000};
         ddl::barrier(node);
-        team.set_timeout(ddl::timeout{0.3});
+        team.set_timeout(ddl::timeout{1});
         const bool late = team.rank() == 1;
         const auto held_up = [&, peers = ranks - 1]() mutable { EXPECT(given_up.wait_for(std::exchange(peers, 0))); };
         if (late && opening) team.device().before_open = held_up;
@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(a_rank_without_a_device_is_told_to_all) {
     });
 }
 
-BOOST_DATA_TEST_CASE(a_window_stays_for_a_while_as_long_as_a_peer_has_it_open, data::make({0.2, 6.0}), seconds) {
+BOOST_DATA_TEST_CASE(a_window_stays_for_a_while_as_long_as_a_peer_has_it_open, data::make({0.05, 6.0}), seconds) {
     run_team(3, [&](node_type& node) {
         double closed = 0;
         {
@@ -335,10 +335,11 @@ BOOST_AUTO_TEST_CASE(calls_that_were_enqueued_follow_each_other) {
         device_values<int> others{team.device(), 100};
         fill(values.span(), team.rank());
         fill(others.span(), team.rank());
-        team.device().delay = 0.05;
+        team.device().held = true;
         auto later = team.on(7);
         ddl::allreduce(later, values);
         EXPECT(!team.device().is_idle());
+        team.device().held = false;
         ddl::allreduce(later, others);
         later.wait();
         expect_sum(team, values);
@@ -371,19 +372,19 @@ void survivors_know_that_rank_1_has_ended(const Results& results) {
 
 BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
                      data::make({gpus::own, gpus::shared}) * data::make({0, 1}), which, turns) {
-    children ranks(60);
+    children ranks;
     const std::string job = fresh_job();
     const marks under_way;
     for (int rank = 0; rank < 3; ++rank)
         ranks.start([&, rank] {
-            node_type node{job, rank, 3, ddl::timeout{40}};
+            node_type node{job, rank, 3, ddl::timeout{100}};
             grid team{node, gpu_of(which, rank)};
             device_values<int> values{team.device(), 50'000};
             fill(values.span(), rank);
             ddl::allreduce(team, values);
             if (rank == 1) {
                 under_way.leave();
-                if (turns == 0) sleep_for(60);
+                if (turns == 0) ::pause();
             }
             for (;;) ddl::allreduce(team, values);
         });
@@ -392,19 +393,19 @@ BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
     const double start = ddl::now();
     ranks.kill(1);
     const auto results = ranks.finish();
-    BOOST_TEST(ddl::now() - start < 30);
+    BOOST_TEST(ddl::now() - start < 60);
     survivors_know_that_rank_1_has_ended(results);
 }
 
 BOOST_AUTO_TEST_CASE(a_process_that_dies_after_its_launch_is_told_to_the_others) {
-    children ranks(60);
+    children ranks;
     const std::string job = fresh_job();
     for (int rank = 0; rank < 3; ++rank)
         ranks.start([&, rank] {
-            node_type node{job, rank, 3, ddl::timeout{40}};
+            node_type node{job, rank, 3, ddl::timeout{100}};
             grid team{node, rank};
             device_values<int> values{team.device(), 50'000};
-            if (rank == 1) team.device().delay = 50;  // launched, and never there
+            if (rank == 1) team.device().held = true;  // launched, and never there
             auto later = team.on(1);
             ddl::allreduce(later, values);
             if (rank == 1) ::raise(SIGKILL);
@@ -412,6 +413,6 @@ BOOST_AUTO_TEST_CASE(a_process_that_dies_after_its_launch_is_told_to_the_others)
         });
     const double start = ddl::now();
     const auto results = ranks.finish();
-    BOOST_TEST(ddl::now() - start < 30);
+    BOOST_TEST(ddl::now() - start < 60);
     survivors_know_that_rank_1_has_ended(results);
 }

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "include" / "ddl" / "shim" / "python"
-LIMIT = 90  # seconds a test may take
+LIMIT = 600  # seconds a test may take, on a machine ten times as slow as need be
 
 MPIEXEC = os.environ.get("DDL_TEST_MPIEXEC", "")
 HAS_MPI = bool(MPIEXEC) and shutil.which(MPIEXEC) is not None
@@ -21,7 +21,7 @@ sys.path.insert(0, str(PACKAGES))
 
 
 def _is_open_mpi():
-    said = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    said = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True, timeout=LIMIT / 2, check=False)
     return any(name in said.stdout + said.stderr for name in ("Open MPI", "OpenRTE"))
 
 
@@ -51,14 +51,15 @@ def environment(tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     variables.update(PYTHONPATH=os.pathsep.join([str(PACKAGES), str(pathlib.Path(__file__).parent)]), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
-                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DDL_TIMEOUT="40")
+                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DDL_TIMEOUT="200",
+                     RES_OPTIONS="timeout:1 attempts:1")  # for names that no server knows, where none answers
     return variables
 
 
 @pytest.fixture
 def ddlrun(environment, tmp_path):
     """Runs `python -m ddlrun` with these words, and returns what `subprocess.run` does."""
-    def run(*words, timeout=60, **more):
+    def run(*words, timeout=LIMIT / 2, **more):
         variables = {**environment, **more.pop("variables", {})}
         return subprocess.run([sys.executable, "-m", "ddlrun", *map(str, words)], env=variables, capture_output=True,
                               text=True, timeout=timeout, cwd=tmp_path, check=False, **more)
@@ -104,7 +105,7 @@ rank, size = pyddl.rank(), pyddl.size()
 @pytest.fixture
 def python(environment, tmp_path):
     """Runs a Python program alone; it must succeed. Returns what it printed."""
-    def run(text, preamble=PREAMBLE, timeout=60, variables=(), status=0):
+    def run(text, preamble=PREAMBLE, timeout=LIMIT / 2, variables=(), status=0):
         path = tmp_path / "alone.py"
         path.write_text(preamble + text)
         done = subprocess.run([sys.executable, str(path)], env={**environment, **dict(variables)}, capture_output=True,
@@ -117,7 +118,7 @@ def python(environment, tmp_path):
 @pytest.fixture
 def ranks(ddlrun, tmp_path):
     """Runs a Python program on so many ranks of this host; all must succeed. Returns what they printed, by lines."""
-    def run(count, text, preamble=PREAMBLE, timeout=60, status=0, **more):
+    def run(count, text, preamble=PREAMBLE, timeout=LIMIT / 2, status=0, **more):
         path = tmp_path / "ranks.py"
         path.write_text(preamble + text)
         done = ddlrun("--accelerators", count, sys.executable, path, timeout=timeout, **more)
@@ -129,7 +130,7 @@ def ranks(ddlrun, tmp_path):
 @pytest.fixture
 def mpirun(environment, tmp_path):
     """Runs a Python program under the mpirun of this build, and returns what `subprocess.run` does."""
-    def run(count, text, preamble=PREAMBLE, timeout=60, variables=(), flags=()):
+    def run(count, text, preamble=PREAMBLE, timeout=LIMIT / 2, variables=(), flags=()):
         path = tmp_path / "program.py"
         path.write_text(preamble + text)
         flags = ["--oversubscribe", "--bind-to", "none", *flags] if IS_OPEN_MPI else list(flags)

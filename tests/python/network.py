@@ -11,13 +11,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 PREFIX = "ddltest"
 FILES = pathlib.Path("/etc/netns")  # `ip netns exec` shows a namespace its own files of /etc from here
 
 
 def _ip(*words, check=True):
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False, timeout=120)
     if check and done.returncode != 0:
         raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
@@ -30,15 +32,16 @@ def why_not():
     missing = [tool for tool in ("ip", "unshare") if shutil.which(tool) is None]
     if missing:
         return f"no {' and no '.join(missing)}"
-    name = f"{PREFIX}-{os.getpid()}-trial"
-    try:
-        _ip("netns", "add", name)
-        _ip("-n", name, "link", "add", "switch", "type", "bridge")
-        return ""
-    except OSError as refusal:
-        return f"this machine refuses network namespaces: {refusal}"
-    finally:
-        _ip("netns", "del", name, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            trial = Hosts(["trial"], folder)
+        except OSError as refusal:
+            return f"this machine refuses network namespaces: {refusal}"
+        try:
+            done = trial.run("trial", ["hostname"], dict(os.environ))
+            return "" if done.stdout == "trial\n" else f"this machine refuses host names of one's own: {done.stderr.strip()}"
+        finally:
+            trial.remove()
 
 
 class Hosts:
@@ -56,13 +59,15 @@ class Hosts:
             raise
 
     def _make(self, folder):
+        _remove(self._switch)
         _ip("netns", "add", self._switch)
         _ip("-n", self._switch, "link", "add", "switch", "type", "bridge")
         _ip("-n", self._switch, "link", "set", "switch", "up")
         table = "127.0.0.1 localhost\n" + "".join(f"10.77.0.{i} {name}\n" for i, name in enumerate(self.names, 1))
         for index, (name, space) in enumerate(self._spaces.items(), 1):
+            _remove(space)  # of a process with our number, which was killed
             _ip("netns", "add", space)
-            (FILES / space).mkdir(parents=True)
+            (FILES / space).mkdir(parents=True, exist_ok=True)
             (FILES / space / "hosts").write_text(table)
             _ip("-n", self._switch, "link", "add", f"port{index}", "type", "veth", "peer", "name", "eth0", "netns", space)
             _ip("-n", self._switch, "link", "set", f"port{index}", "master", "switch", "up")
@@ -76,7 +81,7 @@ class Hosts:
                               "'hostname \"$0\"; eval \"$1\"' \"$host\" \"$*\"\n")
         self.shell.chmod(0o755)
 
-    def run(self, host, words, environment, timeout=60, **more):
+    def run(self, host, words, environment, timeout=300, **more):
         """Runs words on a host, as `subprocess.run` does."""
         inside = ["ip", "netns", "exec", self._spaces[host], "unshare", "--uts", "sh", "-c",
                   'hostname "$0"; exec "$@"', host, *map(str, words)]
@@ -89,9 +94,12 @@ class Hosts:
                 raise
         return subprocess.CompletedProcess(inside, process.returncode, out, err)
 
-    def processes(self):
-        """Numbers of the processes that live on these hosts."""
-        return [int(pid) for space in self._spaces.values() for pid in _ip("netns", "pids", space, check=False).split()]
+    def await_quiet(self):
+        """Returns when no process lives on these hosts: of those that were told to end, some take a moment."""
+        end = time.monotonic() + 120
+        while any(_ip("netns", "pids", space, check=False).split() for space in self._spaces.values()):
+            assert time.monotonic() < end, "processes have outlived their run"
+            time.sleep(0.1)
 
     def remove(self):
         for space in [*self._spaces.values(), self._switch]:

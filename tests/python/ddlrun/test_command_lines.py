@@ -267,6 +267,6 @@ for cores in 3 0 2; do
 done
 echo '</object></topology>'
 """)
-    done = subprocess.run([sys.executable, "-m", "ddlrun.hardware"], env=environment, capture_output=True, text=True, timeout=30,
+    done = subprocess.run([sys.executable, "-m", "ddlrun.hardware"], env=environment, capture_output=True, text=True, timeout=300,
                           check=True)
     assert json.loads(done.stdout.partition(": ")[2])["cores"] == [3, 2]  # of sockets that this process may use

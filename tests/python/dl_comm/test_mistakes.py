@@ -8,7 +8,7 @@ from programs import *
 import dl_comm as cdl
 import ml_comm as mc
 import pyddl
-begin = time.time()
+begin = time.monotonic()
 cdl.init()
 rank, size = cdl.get_rank(), cdl.get_nranks()
 good = [np.full(5, rank, np.float32), np.full(3, rank, np.float64)]
@@ -51,7 +51,7 @@ for act in (cdl.gradients, cdl.broadcast):
 same(cdl.gradients(good, 1)[0], np.full(5, 1))
 same(cdl.broadcast(good, 2)[1], np.full(3, 1))
 cdl.finalize()
-assert time.time() - begin < 20
+assert time.monotonic() - begin < 100
 """, preamble=CRAY)
 
 
@@ -69,7 +69,7 @@ one_errs(lambda: mc.average(np.array(["a"])), lambda: mc.average(good[0]), Value
 one_errs(lambda: mc.check_buffers_match(7), lambda: mc.check_buffers_match(good), TypeError, "iterable")
 same(mc.gradients(good, 0)[0], np.full(5, 0.5))
 cdl.finalize()
-assert time.time() - begin < 20
+assert time.monotonic() - begin < 100
 """, preamble=CRAY)
 
 
@@ -81,7 +81,7 @@ one_errs(lambda: cdl.gradients(good, 2), lambda: cdl.gradients(good, 1), pyddl.E
 for team in (0, 1):  # nobody knows which was meant: both have ended
     one_errs(lambda: cdl.gradients(good, team), lambda: cdl.gradients(good, team), pyddl.Error, "has named a team that is none", "rank 1")
 cdl.finalize()
-assert time.time() - begin < 20
+assert time.monotonic() - begin < 100
 """, preamble=CRAY)
 
 

@@ -160,4 +160,4 @@ import dl_comm
 dl_comm.broadcast(shared, 0)
 for mine, first in zip(model.parameters(), shared):
     same(mine.detach(), first)
-""", preamble=CRAY, timeout=80)
+""", preamble=CRAY)

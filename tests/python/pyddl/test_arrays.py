@@ -183,7 +183,7 @@ with refused(ValueError, "gives no DLPack tensor"):
 def test_arrays_on_a_gpu_by_a_double_of_the_driver(ranks, tmp_path):
     double = ROOT / "tests" / "shim" / "doubles" / "cuda.cpp"
     subprocess.run(["c++", "-std=c++20", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", tmp_path / "driver.so", double],
-                   check=True, timeout=60)
+                   check=True, timeout=300)
     ranks(2, f"""
 import ctypes
 import pyddl.cuda

@@ -121,21 +121,18 @@ buffer.append(1)  # which a buffer that is still held forbids
 
 def test_other_threads_run_meanwhile(ranks):
     ranks(2, """
-import threading
-ticks, over = [0], threading.Event()
+import ctypes, threading
+from pyddl.library import functions
+calls = ctypes.c_ulong.from_address(functions.python_calls())  # those of the main thread
+before = calls.value
 def tick():
-    while not over.is_set():
-        ticks[0] += 1
-thread = threading.Thread(target=tick)
-thread.start()
-if rank == 1:
-    time.sleep(0.5)
-before = ticks[0]
+    while calls.value == before: time.sleep(0.01)
+    open("ticked", "w").close()  # while rank 0 waits for rank 1
+if rank == 0:
+    threading.Thread(target=tick).start()
+else:
+    while not os.path.exists("ticked"): time.sleep(0.02)
 pyddl.barrier()
-during = ticks[0] - before
-over.set()
-thread.join()
-assert rank == 1 or during > 1000, during
 """)
 
 
@@ -197,16 +194,23 @@ pyddl.allreduce(np.ones(3))
 
 def test_a_thread_that_python_ends_meanwhile(ranks):
     ranks(2, """
-import threading
-class Slow:  # keeps the end of the interpreter from ending the process
-    def __del__(self, sleep=time.sleep):
-        sleep(1.5)
-slow = Slow()
+import ctypes, threading
+from pyddl.library import functions
+class Slow:  # keeps the end of the interpreter from ending the process before rank 1 has come and gone
+    def __del__(self, make=os.mkdir, exists=os.access, sleep=time.sleep):
+        make("ends")
+        while not exists("gone", 0): sleep(0.02)
+        sleep(0.3)  # for the thread, which wakes now
 data = np.zeros(3)
 if rank == 1:
-    time.sleep(1)
+    while not os.path.exists("ends"): time.sleep(0.02)
     pyddl.allreduce(data)
+    os.mkdir("gone")
 else:
-    threading.Thread(target=pyddl.allreduce, args=(data,), daemon=True).start()
-    time.sleep(0.3)
+    sys.slow, calls = Slow(), []  # what the thread can reach it would keep
+    def work():
+        calls.append(ctypes.c_ulong.from_address(functions.python_calls()))
+        pyddl.allreduce(data)
+    threading.Thread(target=work, daemon=True).start()
+    while not calls or calls[0].value == 0: time.sleep(0.02)
 """)

@@ -29,9 +29,14 @@ int main() {
         CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
         CHECK(processors() == 1);
     }
-    for (int call = 0; call < 40; ++call) {
+    // until that has come about, for now and then another rank is late too; nobody sees it of one that has no more processors
+    const int least = given == 1 ? 400 : 0;
+    float still_bound = 1;
+    for (int call = 0; call < least || (still_bound > 0 && call < 4000); ++call) {
         if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        values[0] = rank == 1 && processors() < given ? 1.0F : 0.0F;
         CHECK(ddl_allreduce(values, 10) == DDL_SUCCESS);
+        still_bound = values[0];
     }
     CHECK(processors() >= given);
     CHECK(ddl_finalize() == DDL_SUCCESS);

@@ -67,8 +67,10 @@ class _Output:
     def _write(self, lines):
         if not lines:
             return
+        text = b"".join(self.tag + line + b"\n" for line in lines)
         try:
-            self.target.write(b"".join(self.tag + line + b"\n" for line in lines))
+            while text:
+                text = text[self.target.write(text):]  # an unbuffered one may take a part
             self.target.flush()
         except BrokenPipeError:  # our reader has gone: the ranks need not
             pass
@@ -81,6 +83,7 @@ class _Supervision:
         self._status = 0
         self._deadline = None  # then what is left is killed
         self._told = False  # we were told to end the children
+        self._noted = []  # signals while a child starts, and how many living children each has reached
         self._several = len(children) > 1
         self._selector = selectors.DefaultSelector()
         self._wake, wake = socket.socketpair()
@@ -114,13 +117,18 @@ class _Supervision:
 
     def _start(self, child):
         pipes = subprocess.PIPE if child.tag else None
-        first = not self._living  # as under mpirun, the first rank alone reads what ddlrun is given
+        before = len(self._living)
+        first = before == 0  # as under mpirun, the first rank alone reads what ddlrun is given
+        self._noted.clear()
         try:
             process = subprocess.Popen(child.words, env=child.environment, stdin=None if first else subprocess.DEVNULL,
                                        stdout=pipes, stderr=pipes, start_new_session=True, preexec_fn=_die_with_parent)
         except OSError as why:
             raise Problem(PROGRAM, f"program '{child.words[0]}' does not start: {why}") from None
         self._living[process] = child
+        for number, reached in list(self._noted):
+            if reached == before:  # it came while this one was on its way
+                _signal_group(process, number)
         self._log.write(f"{child.name} is process {process.pid}")
         if child.tag:
             sys.stdout.flush()
@@ -130,6 +138,7 @@ class _Supervision:
     def _note(self, number, _frame):
         if number == signal.SIGCHLD:
             return
+        self._noted.append((number, len(self._living)))
         self._kill(number)
         if number in ENDING:
             # asked twice, or not obeyed for a while: the ranks have had their time
