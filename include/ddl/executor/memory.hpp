@@ -68,13 +68,13 @@ public:
         static_assert(sizeof(record) <= Transport::slot_bytes());
         record& details = described(rank());
         details.what = what_;
-        details.lets_go.store(0, std::memory_order_relaxed);  // published with the notice
+        details.reaches.store(0, std::memory_order_relaxed);  // published with the notice
         mine.fingerprint = fingerprint(what_);
         ranks_.post();
         try {
             for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
         } catch (...) {
-            let_go();  // a peer may have come further
+            leave();  // a peer may have come further
             throw;
         }
         ++where_.round;
@@ -119,15 +119,18 @@ public:
     void end() noexcept { half_done_.end(); }
 
     /// Runs `work`, in which ranks load from each other's buffers and store to them. Nobody leaves before all are done with
-    /// it, not even by an exception: the buffers may go with it.
+    /// it, not even by an exception: the buffers may go with it. Who comes when one has left throws, and touches nothing.
     template <class Work>
     void share(Work work) {
         try {
+            described(rank()).reaches.store(1);  // before it looks: see `leave`
+            ranks_.listen(where_);
             work();
-            described(rank()).lets_go.store(1, std::memory_order_release);  // met by the acquire in `let_go`
+            described(rank()).reaches.store(0, std::memory_order_release);  // met by the acquire in `leave`
             step();
         } catch (...) {
-            let_go();
+            half_done_.tell();
+            leave();
             throw;
         }
     }
@@ -168,15 +171,15 @@ public:
     }
 
 private:
-    /// This rank touches nobody's buffers any more; waits until those who have come to this call do not either. No longer than any
-    /// other wait: a peer that is dead or stopped does not let go.
-    void let_go() noexcept {
-        const std::uint64_t this_call = ranks_.notice_of(rank()).call.load(std::memory_order_relaxed);
-        described(rank()).lets_go.store(1, std::memory_order_release);
+    /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
+    /// the call, but not to its buffers, need not be waited for, and might never come: either it hears of the failure there, or
+    /// it is seen here, as both tell before they look. No longer than any other wait: a peer that is dead or stopped stays where
+    /// it is.
+    void leave() noexcept {
+        described(rank()).reaches.store(0, std::memory_order_release);
         patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
         for (int peer = 0; peer < size(); ++peer)
-            while (ranks_.notice_of(peer).call.load(std::memory_order_acquire) == this_call &&
-                   described(peer).lets_go.load(std::memory_order_acquire) == 0)
+            while (described(peer).reaches.load() != 0)
                 if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
     }
 
@@ -185,7 +188,7 @@ private:
 
     struct record {
         call what;
-        std::atomic<std::uint32_t> lets_go;  // 1 when this rank no longer touches the buffers of others
+        std::atomic<std::uint32_t> reaches;  // 1 while this rank touches the buffers of others
     };
     record& described(int peer) const noexcept { return *reinterpret_cast<record*>(ranks_.slot(peer)); }
 
