@@ -198,8 +198,7 @@ private:
         typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {
             const cudaError_t status = query();
-            if (status == cudaSuccess) break;
-            static_cast<void>(cudaGetLastError());
+            if (quietly(status)) break;
             if (status != cudaErrorNotReady) side_->give_up(cuda_failure(status, "cudaStreamQuery", rank(), device()));
             if (!waiting.pause()) continue;
             try {

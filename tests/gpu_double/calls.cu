@@ -8,8 +8,10 @@
 #include <ddl/transport/staged.cuh>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -235,11 +237,96 @@ void calls_keep_to_their_streams() {
         ddl::timeout{10});
 }
 
+/// Two GPUs that meet, and one rank's body leaves when its grid has not begun: the other's stops at once, and says why.
+void a_body_that_leaves_stops_its_peers() {
+    if (ddl::require_devices("gpu_double.calls") < 2) return;
+    std::optional<ones> data[2];  // which outlive the body: memory can be freed when all grids have ended
+    std::atomic<bool> goes_on{false};
+    std::string left;
+    try {
+        ddl::cuda_peer::run(
+            2,
+            [&](ddl::cuda_peer& team) {
+                const auto good = [&](cudaError_t status) {
+                    ddl::require_cuda(status, "streams", team.rank(), team.device());
+                };
+                const std::span<float> values = data[team.rank()].emplace().values();
+                cudaStream_t stream = nullptr;
+                good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+                auto queued = team.on(stream);
+                if (team.rank() == 1)
+                    good(cudaLaunchHostFunc(
+                        stream,
+                        [](void* flag) {
+                            while (!*static_cast<std::atomic<bool>*>(flag))
+                                std::this_thread::sleep_for(std::chrono::milliseconds{1});
+                        },
+                        &goes_on));
+                const ddl::request sum = ddl::allreduce_async(queued, values);
+                ddl::allreduce(queued, values);
+                if (team.rank() == 1) throw std::logic_error("of its own");
+                team.set_timeout(ddl::timeout{0.2});  // to wait for grids of peers; blocks have been told another
+                const ddl::error of_request = error_of([&] { sum.wait(); });
+                const ddl::error of_stream = error_of([&] { queued.wait(); });
+                goes_on = true;
+                require(std::strstr(of_request.what(), "left with an exception") != nullptr, of_request.what());
+                require(std::strstr(of_stream.what(), "left with an exception") != nullptr, of_stream.what());
+            },
+            ddl::timeout{600});
+    } catch (const std::logic_error& first) { left = first.what(); }
+    require(left == "of its own", "a body's exception is what the run throws");
+}
+
+/// Ranks of one GPU of which not all are captured, or each by itself: all are told, and the next call goes well.
+void captures_apart() {
+    ddl::cuda_peer::run(
+        3,
+        [](ddl::cuda_peer& team) {
+            const auto good = [&](cudaError_t status) {
+                ddl::require_cuda(status, "captures", team.rank(), team.device());
+            };
+            const ones data;
+            cudaStream_t stream = nullptr;
+            good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+            float sum = 1;
+            for (const int captures : {1, 3}) {
+                const bool is_captured = team.rank() < captures;
+                if (is_captured) good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+                require_error(ddl::errc::invalid_argument,
+                              "is under another stream capture; pass streams of one capture on all ranks of a GPU",
+                              [&] { ddl::allreduce(team.on(stream), data.values()); });
+                cudaGraph_t graph = nullptr;
+                if (is_captured) good(cudaStreamEndCapture(stream, &graph));
+                if (graph != nullptr) good(cudaGraphDestroy(graph));
+                ddl::allreduce(team, data.values());
+                require(data.last() == (sum *= 3), "a sum afterwards");
+            }
+            good(cudaStreamDestroy(stream));
+        },
+        ddl::timeout{10});
+}
+
+void devices_that_cannot_take_part() {
+    const auto refused = [](const char* words) {
+        require_error(ddl::errc::system, words, [] { ddl::cuda_peer::run(2, [](ddl::cuda_peer&) {}); });
+    };
+    cuda_double::set_abilities(true, false);
+    refused("CUDA device 0 runs no cooperative launch");
+    cuda_double::set_abilities(false, true);
+    if (ddl::require_devices("gpu_double.calls") > 1)
+        refused("CUDA device 0 cannot reach the memory of device 1; use ddl::staged");
+    else ddl::cuda_peer::run(2, [](ddl::cuda_peer&) {});  // who need not
+    cuda_double::set_abilities(true, true);
+}
+
 }  // namespace
 
 int main() {
     return on_a_gpu("gpu_double.calls", [] {
         calls_keep_to_their_streams();
+        a_body_that_leaves_stops_its_peers();
+        captures_apart();
+        devices_that_cannot_take_part();
         every_call_may_fail("cuda_peer", peers);
         every_call_may_fail("staged", stages);
     });
