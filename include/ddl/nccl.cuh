@@ -138,25 +138,32 @@ void scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_
         });
 }
 
+/// Memory that lives on the stream of a call: NCCL has enqueued its work when this goes. Only the rank's device reaches it.
+template <class Checking, class Host>
+auto nccl_scratch(nccl<Host>& ranks, std::size_t bytes) {
+    const auto release = [device = ranks.device(), stream = ranks.stream()](void* data) noexcept {
+        // whatever these say, there is nobody left to tell
+        int before = 0;
+        const bool known = quietly(cudaGetDevice(&before));
+        quietly(cudaSetDevice(device));  // which tells default streams apart
+        quietly(cudaFreeAsync(data, stream));
+        if (known) quietly(cudaSetDevice(before));
+    };
+    void* data = nullptr;
+    if (bytes != 0)
+        prepared<Checking>(ranks.host(), [&] {
+            const device_scope scope{ranks.device(), ranks.rank()};
+            require_cuda(cudaMallocAsync(&data, bytes, ranks.stream()), "cudaMallocAsync", ranks.rank(),
+                         ranks.device());
+        });
+    return std::unique_ptr<void, decltype(release)>{data, release};
+}
+
 /// In place a copy is sent, which lives on the stream.
 template <class Schedule, class Checking, class Element, class Host>
 void all_to_all_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count) {
     const std::size_t all = count * sizeof(Element);
-    const auto release = [&](void* data) noexcept {  // whatever these say, there is nobody left to tell
-        int before = 0;
-        const bool known = quietly(cudaGetDevice(&before));
-        quietly(cudaSetDevice(ranks.device()));  // which tells default streams apart
-        quietly(cudaFreeAsync(data, ranks.stream()));
-        if (known) quietly(cudaSetDevice(before));
-    };
-    std::unique_ptr<void, decltype(release)> copy{nullptr, release};  // NCCL has enqueued its work when this goes
-    if (in == out && count != 0)
-        prepared<Checking>(ranks.host(), [&] {
-            const device_scope scope{ranks.device(), ranks.rank()};
-            void* data = nullptr;
-            require_cuda(cudaMallocAsync(&data, all, ranks.stream()), "cudaMallocAsync", ranks.rank(), ranks.device());
-            copy.reset(data);
-        });
+    const auto copy = nccl_scratch<Checking>(ranks, in == out ? all : 0);
     const auto* const from = copy ? static_cast<const Element*>(copy.get()) : in;
     ranks.template carry<Checking>(
         describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), {{"in", in, count}, {"out", out, count}},
@@ -208,6 +215,38 @@ void allreduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element
     ddl::allreduce<typename across_libraries<Schedule>::type, Checking>(
         ranks.wire(), std::span{mine, blocks.length(node.rank())}, op);
     all_gather_over<direct, Checking>(node, static_cast<const Element*>(mine), out, count);
+    guard.end();
+}
+
+/// Each node folds into its rank that is the root's equal, these fold across.
+template <class Schedule, class Checking, class Op, class Element, class Host, class Wire>
+void reduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
+                 int root) {
+    auto& node = ranks.node();
+    const int members = node.size();
+    const bool folds = node.rank() == root % members;
+    half_done guard{ranks};
+    guard.begin(call_site{"reduce", 0});
+    const auto sum_of_node = nccl_scratch<Checking>(node, folds ? count * sizeof(Element) : 0);
+    auto* const sums = static_cast<Element*>(sum_of_node.get());
+    reduce_over<direct, Checking>(node, in, sums, count, op, root % members);
+    if (folds)
+        ddl::reduce<typename across_libraries<Schedule>::type, Checking>(
+            ranks.wire(), std::span{sums, count}, std::span{out, ranks.rank() == root ? count : 0}, op, root / members);
+    guard.end();
+}
+
+/// The root's equals in all nodes get it across, and hand it on inside.
+template <class Schedule, class Checking, class Element, class Host, class Wire>
+void broadcast_over(layered<nccl<Host>, Wire>& ranks, Element* data, std::size_t count, int root) {
+    auto& node = ranks.node();
+    const int members = node.size();
+    half_done guard{ranks};
+    guard.begin(call_site{"broadcast", 0});
+    if (node.rank() == root % members)
+        ddl::broadcast<typename across_libraries<Schedule>::type, Checking>(ranks.wire(), std::span{data, count},
+                                                                            root / members);
+    broadcast_over<direct, Checking>(node, data, count, root % members);
     guard.end();
 }
 

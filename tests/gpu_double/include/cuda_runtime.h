@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -224,8 +226,8 @@ void set_abilities(bool reach_each_other, bool launch_cooperatively);
 void fail(const char* name, int before, cudaError_t status);
 /// Whether that has happened. It is forgotten then.
 bool failed();
-/// How many calls `name` there were since the last time this was asked.
-int calls(const char* name);
+/// How many calls of each name there were since the last time this was asked.
+std::map<std::string, int> calls();
 /// How many threads have ended, since the last time this was asked, with an error that cudaGetLastError would have told, this one
 /// included.
 int errors_left();
