@@ -116,7 +116,7 @@ void expect_no_device() {
 
 #ifdef CUDA_DOUBLE
 void fail_in_each_call() {
-    every_call_may_fail("nccl", [] {
+    const auto job = [] {
         ddl::threads::run(
             2,
             [](ddl::threads& host) {
@@ -137,7 +137,8 @@ void fail_in_each_call() {
                 require(data.last() == 2, "a sum");
             },
             ddl::timeout{10});
-    });
+    };
+    every_call_may_fail("nccl", job, "cudaGetDevice");  // before memory is given back
 }
 
 /// What one rank is told whose peer does not come: a mismatch, an end, a GPU that is another's, too.

@@ -62,6 +62,7 @@ struct ncclComm {
     std::shared_ptr<side> own;
     unsigned long meetings = 0;  // that have been asked for
     int slow_answers = 1;
+    bool ends = false;
 };
 
 namespace {
@@ -220,13 +221,14 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t ranks, ncclResult_t* status) {
     std::sort(devices.begin(), devices.end());
     const bool all_came = static_cast<int>(devices.size()) == own.size;
     if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) *status = ncclInvalidUsage;
-    else *status = all_came && ranks->slow_answers-- <= 0 ? ncclSuccess : ncclInProgress;
+    else if (!all_came || (ranks->ends && own.working != 0)) *status = ncclInProgress;
+    else *status = ranks->slow_answers-- > 0 ? ncclInProgress : ncclSuccess;
     return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t ranks) {
     const lock held;
     if (!may("ncclCommFinalize")) return ncclUnhandledCudaError;
-    ranks->slow_answers = 1;
+    ranks->ends = true;
     return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t ranks) {
