@@ -40,6 +40,9 @@ public:
     };
     static_assert(sizeof(places) <= notice::room);
 
+    /// Bytes of a slot in which nothing but a call over memory writes.
+    static constexpr std::size_t end_of_slot = 64;
+
     /// Staging is used in two halves, in turns: one is filled while the other is read.
     static constexpr std::size_t turns = 2;
 
@@ -65,10 +68,8 @@ public:
     void announce(const void* carried, std::size_t bytes) {
         notice& mine = ranks_.notice_of(rank());
         if (bytes != 0) std::memcpy(mine.carried, carried, bytes);
-        static_assert(sizeof(record) <= Transport::slot_bytes());
-        record& details = described(rank());
-        details.what = what_;
-        details.reaches.store(0, std::memory_order_relaxed);  // published with the notice
+        static_assert(sizeof(call) + end_of_slot <= Transport::slot_bytes());
+        described(rank()) = what_;
         mine.fingerprint = fingerprint(what_);
         ranks_.post();
         try {
@@ -123,10 +124,10 @@ public:
     template <class Work>
     void share(Work work) {
         try {
-            described(rank()).reaches.store(1);  // before it looks: see `leave`
+            reaches(rank()).store(1);  // before it looks: see `leave`
             ranks_.listen(where_);
             work();
-            described(rank()).reaches.store(0, std::memory_order_release);  // met by the acquire in `leave`
+            reaches(rank()).store(0, std::memory_order_release);  // met by the acquire in `leave`
             step();
         } catch (...) {
             half_done_.tell();
@@ -176,21 +177,22 @@ private:
     /// it is seen here, as both tell before they look. No longer than any other wait: a peer that is dead or stopped stays where
     /// it is.
     void leave() noexcept {
-        described(rank()).reaches.store(0, std::memory_order_release);
+        reaches(rank()).store(0, std::memory_order_release);
         patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
         for (int peer = 0; peer < size(); ++peer)
-            while (described(peer).reaches.load() != 0)
+            while (reaches(peer).load() != 0)
                 if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
     }
 
     /// A peer that folds or copies for longer is taken for dead.
     static constexpr timeout longest_work{10.0};
 
-    struct record {
-        call what;
-        std::atomic<std::uint32_t> reaches;  // 1 while this rank touches the buffers of others
-    };
-    record& described(int peer) const noexcept { return *reinterpret_cast<record*>(ranks_.slot(peer)); }
+    call& described(int peer) const noexcept { return *reinterpret_cast<call*>(ranks_.slot(peer)); }
+    /// 1 while a rank touches the buffers of others; 0 again when it leaves a call.
+    std::atomic<std::uint32_t>& reaches(int peer) const noexcept {
+        return *reinterpret_cast<std::atomic<std::uint32_t>*>(ranks_.slot(peer) + Transport::slot_bytes() -
+                                                              end_of_slot);
+    }
 
     void compare() const {
         if (!compares_) return;
@@ -200,8 +202,8 @@ private:
             if (ranks_.notice_of(peer).fingerprint == first) continue;
             int other = fingerprint(what_) == first ? peer : 0;
             for (int each = 0; each < size(); ++each)  // of which all must hear
-                if (described(each).what.what == collective::staged) other = each;
-            throw mismatch(what_, rank(), described(other).what, other);
+                if (described(each).what == collective::staged) other = each;
+            throw mismatch(what_, rank(), described(other), other);
         }
     }
 
