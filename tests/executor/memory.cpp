@@ -145,6 +145,23 @@ BOOST_AUTO_TEST_CASE(nobody_touches_buffers_of_a_rank_that_has_left) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(nor_those_of_a_rank_whose_own_work_has_failed) {
+    std::atomic<bool> left{false};
+    run_watched(2, [&](watched& ranks) {
+        ddl::memory_call here{ranks, calling(7), true};
+        here.announce();
+        if (ranks.rank() == 0) until(left);
+        const ddl::error failure = error_of([&] {
+            here.share([&] {
+                require(ranks.rank() == 1, "the buffers are gone");
+                throw ddl::error(ddl::errc::system, "test", 1, -1, "an op fails");
+            });
+        });
+        require(failure.code() == (ranks.rank() == 1 ? ddl::errc::system : ddl::errc::broken), failure.what());
+        left = true;
+    });
+}
+
 BOOST_AUTO_TEST_CASE(what_is_carried_and_staged_is_there_when_all_have_announced) {
     const auto body = [](auto& ranks) {
         for (int round = 0; round < 100; ++round) {
