@@ -146,11 +146,13 @@ BOOST_AUTO_TEST_CASE(nobody_touches_buffers_of_a_rank_that_has_left) {
 }
 
 BOOST_AUTO_TEST_CASE(nor_those_of_a_rank_whose_own_work_has_failed) {
+    std::atomic<bool> announced{false};
     std::atomic<bool> left{false};
     run_watched(2, [&](watched& ranks) {
         ddl::memory_call here{ranks, calling(7), true};
         here.announce();
-        if (ranks.rank() == 0) until(left);
+        if (ranks.rank() == 0) announced = true;
+        until(ranks.rank() == 0 ? left : announced);
         const ddl::error failure = error_of([&] {
             here.share([&] {
                 require(ranks.rank() == 1, "the buffers are gone");

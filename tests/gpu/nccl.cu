@@ -9,8 +9,10 @@
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "../collective/require.hpp"
@@ -150,9 +152,10 @@ void peers_that_do_not_come(int devices) {
             require_error(ddl::errc::system, "NCCL says invalid usage", [&] { ddl::nccl gpus{host}; });
         },
         ddl::timeout{10});
+    std::atomic<int> called{0};
     ddl::threads::run(
         devices,
-        [](ddl::threads& host) {
+        [&](ddl::threads& host) {
             ddl::require_cuda(cudaSetDevice(host.rank()), "cudaSetDevice", host.rank(), host.rank());
             ddl::nccl gpus{host};
             vector more(host.rank() == 1 ? 11 : 10, 1.0F);
@@ -160,7 +163,9 @@ void peers_that_do_not_come(int devices) {
             require_error(ddl::errc::mismatch, "pass equal counts on every rank", [&] { ddl::allreduce(gpus, more); });
             ddl::allreduce(gpus, values);  // on all, as before
             require(on_the_host(values)[0] == static_cast<float>(host.size()), "a sum after a mismatch");
+            ++called;
             if (host.rank() == 1) {
+                while (called != devices) std::this_thread::yield();
                 host.fail(ddl::errc::system, "it has other plans");
                 return;
             }

@@ -92,6 +92,7 @@ void calls_keep_to_their_streams() {
 void a_body_that_leaves_stops_its_peers() {
     if (ddl::require_devices("gpu_double.calls") < 2) return;
     std::optional<ones> data[2];  // which outlive the body: memory can be freed when all grids have ended
+    std::atomic<bool> launched{false};
     std::atomic<bool> goes_on{false};
     std::string left;
     try {
@@ -115,7 +116,11 @@ void a_body_that_leaves_stops_its_peers() {
                         &goes_on));
                 const ddl::request sum = ddl::allreduce_async(queued, values);
                 ddl::allreduce(queued, values);
-                if (team.rank() == 1) throw std::logic_error("of its own");
+                if (team.rank() == 1) {
+                    while (!launched) std::this_thread::yield();
+                    throw std::logic_error("of its own");
+                }
+                launched = true;
                 team.set_timeout(ddl::timeout{0.2});  // to wait for grids of peers; blocks have been told another
                 const ddl::error of_request = error_of([&] { sum.wait(); });
                 const ddl::error of_stream = error_of([&] { queued.wait(); });
