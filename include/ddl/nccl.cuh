@@ -99,23 +99,26 @@ void all_gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::si
         });
 }
 
-/// The copy of a rank's own block, as NCCL would say it.
-inline ncclResult_t nccl_copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
-    if (to == from || bytes == 0) return ncclSuccess;
-    const cudaError_t status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
-    return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+/// Copies a rank's own block on the stream of the call.
+template <class Host>
+void nccl_copy(nccl<Host>& ranks, void* to, const void* from, std::size_t bytes) {
+    if (to == from || bytes == 0) return;
+    require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, ranks.stream()), "cudaMemcpyAsync",
+                 ranks.rank(), ranks.device());
 }
 
 template <class Schedule, class Checking, class Element, class Host>
 void gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, int root) {
     const int rank = ranks.rank();
-    const std::size_t mine = partition{count, ranks.size()}.length(rank);
+    const partition blocks{count, ranks.size()};
+    const std::size_t mine = blocks.length(rank);
     ranks.template carry<Checking>(
         describe<no_op, Element, Schedule>(collective::gather, count, root),
         {{"in", in, mine}, {"out", out, rank == root ? count : 0}}, [&](ncclComm_t group, cudaStream_t stream) {
+            if (rank == root) nccl_copy(ranks, out + blocks.first(rank), in, mine * sizeof(Element));
             return nccl_blocks(count, ranks.size(), [&](int peer, std::size_t first, std::size_t length) {
                 const std::size_t bytes = length * sizeof(Element);
-                if (peer == rank && rank == root) return nccl_copy(out + first, in, bytes, stream);
+                if (peer == rank && rank == root) return ncclSuccess;
                 if (rank == root) return ncclRecv(out + first, bytes, ncclUint8, peer, group, stream);
                 return peer == rank ? ncclSend(in, bytes, ncclUint8, root, group, stream) : ncclSuccess;
             });
@@ -125,47 +128,57 @@ void gather_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t
 template <class Schedule, class Checking, class Element, class Host>
 void scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, int root) {
     const int rank = ranks.rank();
-    const std::size_t mine = partition{count, ranks.size()}.length(rank);
+    const partition blocks{count, ranks.size()};
+    const std::size_t mine = blocks.length(rank);
     ranks.template carry<Checking>(
         describe<no_op, Element, Schedule>(collective::scatter, count, root),
         {{"in", in, rank == root ? count : 0}, {"out", out, mine}}, [&](ncclComm_t group, cudaStream_t stream) {
+            if (rank == root) nccl_copy(ranks, out, in + blocks.first(rank), mine * sizeof(Element));
             return nccl_blocks(count, ranks.size(), [&](int peer, std::size_t first, std::size_t length) {
                 const std::size_t bytes = length * sizeof(Element);
-                if (peer == rank && rank == root) return nccl_copy(out, in + first, bytes, stream);
+                if (peer == rank && rank == root) return ncclSuccess;
                 if (rank == root) return ncclSend(in + first, bytes, ncclUint8, peer, group, stream);
                 return peer == rank ? ncclRecv(out, bytes, ncclUint8, root, group, stream) : ncclSuccess;
             });
         });
 }
 
+/// Memory that lives on the stream of a call: NCCL has enqueued its work when this goes. Only the rank's device reaches it.
+template <class Checking, class Host>
+auto nccl_scratch(nccl<Host>& ranks, std::size_t bytes) {
+    const auto release = [device = ranks.device(), stream = ranks.stream()](void* data) noexcept {
+        // whatever these say, there is nobody left to tell
+        int before = 0;
+        const bool known = quietly(cudaGetDevice(&before));
+        // which tells default streams apart: on another one this would be gone while it is still sent
+        if (quietly(cudaSetDevice(device))) quietly(cudaFreeAsync(data, stream));
+        if (known) quietly(cudaSetDevice(before));
+    };
+    void* data = nullptr;
+    if (bytes != 0)
+        prepared<Checking>(ranks.host(), [&] {
+            const device_scope scope{ranks.device(), ranks.rank()};
+            require_cuda(cudaMallocAsync(&data, bytes, ranks.stream()), "cudaMallocAsync", ranks.rank(),
+                         ranks.device());
+        });
+    return std::unique_ptr<void, decltype(release)>{data, release};
+}
+
 /// In place a copy is sent, which lives on the stream.
 template <class Schedule, class Checking, class Element, class Host>
 void all_to_all_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count) {
     const std::size_t all = count * sizeof(Element);
-    const auto release = [&](void* data) noexcept {  // whatever these say, there is nobody left to tell
-        int before = 0;
-        const bool known = quietly(cudaGetDevice(&before));
-        quietly(cudaSetDevice(ranks.device()));  // which tells default streams apart
-        quietly(cudaFreeAsync(data, ranks.stream()));
-        if (known) quietly(cudaSetDevice(before));
-    };
-    std::unique_ptr<void, decltype(release)> copy{nullptr, release};  // NCCL has enqueued its work when this goes
-    if (in == out && count != 0)
-        prepared<Checking>(ranks.host(), [&] {
-            const device_scope scope{ranks.device(), ranks.rank()};
-            void* data = nullptr;
-            require_cuda(cudaMallocAsync(&data, all, ranks.stream()), "cudaMallocAsync", ranks.rank(), ranks.device());
-            copy.reset(data);
-        });
+    const auto copy = nccl_scratch<Checking>(ranks, in == out ? all : 0);
     const auto* const from = copy ? static_cast<const Element*>(copy.get()) : in;
     ranks.template carry<Checking>(
         describe<no_op, Element, Schedule>(collective::all_to_all, count, 0), {{"in", in, count}, {"out", out, count}},
         [&](ncclComm_t group, cudaStream_t stream) {
-            if (const ncclResult_t status = nccl_copy(copy.get(), in, copy ? all : 0, stream); status != ncclSuccess)
-                return status;
+            nccl_copy(ranks, copy.get(), in, copy ? all : 0);
+            const std::size_t own = partition{count, ranks.size()}.first(ranks.rank());
+            nccl_copy(ranks, out + own, in + own, all / static_cast<std::size_t>(ranks.size()));
             return nccl_blocks(count, ranks.size(), [&](int peer, std::size_t first, std::size_t length) {
                 const std::size_t bytes = length * sizeof(Element);
-                if (peer == ranks.rank()) return nccl_copy(out + first, in + first, bytes, stream);
+                if (peer == ranks.rank()) return ncclSuccess;
                 const ncclResult_t status = ncclSend(from + first, bytes, ncclUint8, peer, group, stream);
                 if (status != ncclSuccess && status != ncclInProgress) return status;
                 return ncclRecv(out + first, bytes, ncclUint8, peer, group, stream);
@@ -208,6 +221,38 @@ void allreduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element
     ddl::allreduce<typename across_libraries<Schedule>::type, Checking>(
         ranks.wire(), std::span{mine, blocks.length(node.rank())}, op);
     all_gather_over<direct, Checking>(node, static_cast<const Element*>(mine), out, count);
+    guard.end();
+}
+
+/// Each node folds into its rank that is the root's equal, these fold across.
+template <class Schedule, class Checking, class Op, class Element, class Host, class Wire>
+void reduce_over(layered<nccl<Host>, Wire>& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
+                 int root) {
+    auto& node = ranks.node();
+    const int members = node.size();
+    const bool folds = node.rank() == root % members;
+    half_done guard{ranks};
+    guard.begin(call_site{"reduce", 0});
+    const auto sum_of_node = nccl_scratch<Checking>(node, folds ? count * sizeof(Element) : 0);
+    auto* const sums = static_cast<Element*>(sum_of_node.get());
+    reduce_over<direct, Checking>(node, in, sums, count, op, root % members);
+    if (folds)
+        ddl::reduce<typename across_libraries<Schedule>::type, Checking>(
+            ranks.wire(), std::span{sums, count}, std::span{out, ranks.rank() == root ? count : 0}, op, root / members);
+    guard.end();
+}
+
+/// The root's equals in all nodes get it across, and hand it on inside.
+template <class Schedule, class Checking, class Element, class Host, class Wire>
+void broadcast_over(layered<nccl<Host>, Wire>& ranks, Element* data, std::size_t count, int root) {
+    auto& node = ranks.node();
+    const int members = node.size();
+    half_done guard{ranks};
+    guard.begin(call_site{"broadcast", 0});
+    if (node.rank() == root % members)
+        ddl::broadcast<typename across_libraries<Schedule>::type, Checking>(ranks.wire(), std::span{data, count},
+                                                                            root / members);
+    broadcast_over<direct, Checking>(node, data, count, root % members);
     guard.end();
 }
 

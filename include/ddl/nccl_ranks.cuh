@@ -132,11 +132,20 @@ private:
             if (ranks == nullptr) return;
             // what peers do not come to is given up; whatever these say, there is nobody left to tell
             ncclResult_t status = ncclCommFinalize(ranks);
-            for (patience waiting{timeout{10}}; status == ncclInProgress && !(waiting.pause() && waiting.expired());)
+            for (patience waiting{timeout{10}}; status == ncclInProgress;) {
+                if (waiting.pause() && (waiting.expired() || has_failed())) break;
                 if (ncclCommGetAsyncError(ranks, &status) != ncclSuccess) break;
+            }
             static_cast<void>(status == ncclSuccess ? ncclCommDestroy(ranks) : ncclCommAbort(ranks));
         }
 
+        /// Whether a peer has failed, where the host knows: it comes to nothing any more.
+        bool has_failed() const noexcept {
+            if constexpr (requires { host->listen(call_site{name}); }) try {
+                    host->listen(call_site{name});
+                } catch (const error&) { return true; }
+            return false;
+        }
         timeout limit() const {
             if constexpr (requires { host->limit(); }) return host->limit();
             else return timeout{};
@@ -198,8 +207,7 @@ private:
         typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {
             const cudaError_t status = query();
-            if (status == cudaSuccess) break;
-            static_cast<void>(cudaGetLastError());
+            if (quietly(status)) break;
             if (status != cudaErrorNotReady) side_->give_up(cuda_failure(status, "cudaStreamQuery", rank(), device()));
             if (!waiting.pause()) continue;
             try {

@@ -4,6 +4,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
+#include <functional>
+
 #include "../collective/places.hpp"
 #include "../collective/require.hpp"
 
@@ -13,7 +16,153 @@ ddl::call calling(std::size_t count) {
     return ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::barrier, count, 0);
 }
 
+/// Threads that are told when to look for a peer's notice, and that say when they wait for a peer's hands off their buffers.
+class watched : public ddl::threads {
+public:
+    explicit watched(ddl::threads&& team) noexcept : ddl::threads{std::move(team)} {}
+
+    std::function<void()> before_notices = [] {};
+    std::function<void()> while_waiting = [] {};
+
+    void await_notice(int peer, const ddl::call_site& where) {
+        before_notices();
+        ddl::threads::await_notice(peer, where);
+    }
+    bool lost(int) const {
+        while_waiting();
+        return false;
+    }
+};
+void run_watched(int ranks, const std::function<void(watched&)>& body) {
+    places::threads::run(ranks, [&](ddl::threads& team) {
+        watched one{std::move(team)};
+        body(one);
+    });
+}
+
+void until(const std::atomic<bool>& fact) {
+    for (ddl::patience waiting{patient}; !fact;)
+        require(!waiting.pause() || !waiting.expired(), "it never came so far");
+}
+/// What a rank does that is asleep between two looks at a notice: the notice has come meanwhile, a failure too, and it hears that.
+void hear_of_the_failure(watched& ranks) {
+    for (ddl::patience waiting{patient}; !ranks.has_failed();)
+        require(!waiting.pause() || !waiting.expired(), "nobody has failed");
+    ranks.listen({"a look at last"});
+}
+
 }  // namespace
+
+// A rank that leaves a call waits for those who touch its buffers, and for nobody else: they may have left long before.
+BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_that_have_left_by_a_mismatch) {
+    for (const int size : {2, 3, 4}) {
+        std::atomic<int> over{0};
+        run_watched(size, [&](watched& ranks) {
+            const bool is_late = ranks.rank() == size - 1;
+            if (is_late) ranks.before_notices = [&] { hear_of_the_failure(ranks); };
+            bool waited = false;
+            ranks.while_waiting = [&] { waited = true; };
+            const ddl::error failure = error_of([&] {
+                ddl::memory_call{ranks, calling(is_late ? 8 : 7), true}.enter();
+            });
+            require(failure.code() == (is_late ? ddl::errc::system : ddl::errc::mismatch), failure.what());
+            require(!is_late || !waited, "it waits in vain");
+            if (!is_late && ++over == size - 1) ranks.fail(ddl::errc::system, "left with its error");
+        });
+    }
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_whose_call_is_over) {
+    for (const int size : {2, 3, 4}) {
+        std::atomic<int> over{0};
+        run_watched(size, [&](watched& ranks) {
+            const bool is_late = ranks.rank() == size - 1;
+            if (is_late) ranks.before_notices = [&] { hear_of_the_failure(ranks); };
+            bool waited = false;
+            ranks.while_waiting = [&] { waited = true; };
+            const ddl::error failure = error_of([&] { ddl::memory_call{ranks, calling(7), true}.enter(); });
+            require(failure.code() == (is_late ? ddl::errc::system : no_error), failure.what());
+            require(!is_late || !waited, "it waits in vain");
+            if (!is_late && ++over == size - 1) ranks.fail(ddl::errc::system, "left with its error");
+        });
+    }
+}
+
+BOOST_AUTO_TEST_CASE(nobody_leaves_while_a_peer_touches_its_buffers) {
+    std::atomic<bool> touched{false};
+    std::atomic<bool> waits{false};
+    std::atomic<bool> untouched{false};
+    std::atomic<bool> left{false};
+    run_watched(2, [&](watched& ranks) {
+        ddl::memory_call here{ranks, calling(7), true};
+        if (ranks.rank() == 1) {
+            ranks.before_notices = [&] {
+                until(touched);
+                ranks.fail(ddl::errc::system, "the device says no");
+                ranks.listen({"after its own failure"});
+            };
+            ranks.while_waiting = [&] { waits = true; };
+            require_error(ddl::errc::broken, "the device says no", [&] { here.announce(); });
+            require(untouched, "it left too soon");
+            left = true;
+        } else {
+            here.announce();
+            require_error(ddl::errc::system, "the device says no", [&] {
+                here.share([&] {
+                    touched = true;
+                    for (ddl::patience waiting{patient}; !waits && !left;)
+                        require(!waiting.pause() || !waiting.expired(), "it neither waits nor leaves");
+                    untouched = true;
+                });
+            });
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(nobody_touches_buffers_of_a_rank_that_has_left) {
+    std::atomic<int> in_the_call{0};
+    std::atomic<bool> left{false};
+    run_watched(3, [&](watched& ranks) {
+        ddl::memory_call here{ranks, calling(7), true};
+        if (ranks.rank() == 1) {
+            ranks.before_notices = [&] {
+                for (ddl::patience waiting{patient}; in_the_call < 2;)
+                    require(!waiting.pause() || !waiting.expired(), "the others do not come");
+                ranks.fail(ddl::errc::system, "the device says no");
+                ranks.listen({"after its own failure"});
+            };
+            require_error(ddl::errc::broken, "the device says no", [&] { here.announce(); });
+            left = true;
+        } else {
+            ranks.before_notices = [&, counted = false]() mutable {
+                if (!std::exchange(counted, true)) ++in_the_call;
+                until(left);
+            };
+            here.announce();
+            require_error(ddl::errc::system, "the device says no",
+                          [&] { here.share([] { require(false, "the buffers are gone"); }); });
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(nor_those_of_a_rank_whose_own_work_has_failed) {
+    std::atomic<bool> announced{false};
+    std::atomic<bool> left{false};
+    run_watched(2, [&](watched& ranks) {
+        ddl::memory_call here{ranks, calling(7), true};
+        here.announce();
+        if (ranks.rank() == 0) announced = true;
+        until(ranks.rank() == 0 ? left : announced);
+        const ddl::error failure = error_of([&] {
+            here.share([&] {
+                require(ranks.rank() == 1, "the buffers are gone");
+                throw ddl::error(ddl::errc::system, "test", 1, -1, "an op fails");
+            });
+        });
+        require(failure.code() == (ranks.rank() == 1 ? ddl::errc::system : ddl::errc::broken), failure.what());
+        left = true;
+    });
+}
 
 BOOST_AUTO_TEST_CASE(what_is_carried_and_staged_is_there_when_all_have_announced) {
     const auto body = [](auto& ranks) {

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "peer_checks.cuh"
+#ifdef CUDA_DOUBLE
+#include "../gpu_double/failing_calls.hpp"
+#endif
 
 namespace {
 
@@ -144,17 +147,48 @@ void run_rank(const std::string& job, int rank) {
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", rank, 0);
 }
 
+#ifdef CUDA_DOUBLE
+void fail_in_each_call(const std::string& job, int rank) {
+    ddl::shared_memory control{job, rank, 2, ddl::timeout{60}};
+    int number = 0;
+    every_call_of_a_process_may_fail("cuda_ipc", control, [&] {
+        ddl::shared_memory node{job + "-" + std::to_string(++number), rank, 2, ddl::timeout{20}};
+        const ones data;
+        try {
+            ddl::cuda_ipc team{node};
+            ddl::allreduce(team, data.values());
+            auto queued = team.on(cudaStreamPerThread);
+            ddl::allreduce_async(queued, data.values()).wait();
+            queued.wait();
+            team.forget();
+            require(data.last() == 4, "two sums");
+        } catch (const ddl::error& failure) {
+            node.fail(failure.code(), failure.what());
+            throw;
+        }
+    });
+}
+#endif
+
 }  // namespace
 
-int main() {
+int main([[maybe_unused]] int count_of_words, char**) {
     // before any call of CUDA, which does not survive a fork: the first child says whether there is a GPU
     const std::string job = "gpu-cuda-ipc-" + std::to_string(::getpid());
     std::vector<pid_t> children;
-    for (int rank = 0; rank < ranks; ++rank) {
+#ifdef CUDA_DOUBLE
+    const bool fails = count_of_words > 1;  // --calls
+    const auto run = fails ? fail_in_each_call : run_rank;
+    const int size = fails ? 2 : ranks;
+#else
+    const auto run = run_rank;
+    const int size = ranks;
+#endif
+    for (int rank = 0; rank < size; ++rank) {
         const pid_t child = ::fork();
         if (child == 0) {
             ::alarm(120);
-            const int result = on_a_gpu("gpu.cuda_ipc", [&] { run_rank(job, rank); });
+            const int result = on_a_gpu("gpu.cuda_ipc", [&] { run(job, rank); });
             std::fflush(stdout);
             ::_exit(result);
         }

@@ -10,6 +10,31 @@
 
 #include "../collective/require.hpp"
 #include "gpu_test.cuh"
+#ifdef CUDA_DOUBLE
+#include "../gpu_double/failing_calls.hpp"
+
+namespace {
+
+void fail_in_each_call(ddl::mpi& control) {
+    every_call_of_a_process_may_fail("device_mpi", control, [] {
+        ddl::mpi wire;
+        wire.set_timeout(ddl::timeout{20});
+        const ones data;
+        try {
+            ddl::device_mpi gpus{wire};
+            ddl::allreduce(gpus, data.values());
+            auto queued = gpus.on(cudaStreamPerThread);
+            ddl::allreduce_async(queued, data.values()).wait();
+            require(data.last() == 4, "two sums");
+        } catch (const ddl::error& failure) {
+            wire.fail(failure.code(), failure.what());
+            throw;
+        }
+    });
+}
+
+}  // namespace
+#endif
 
 int main() {
     return on_a_gpu("gpu.device_mpi", [] {
@@ -38,5 +63,8 @@ int main() {
         ddl::all_to_all_async(queued, blocks).wait();
         require(blocks[1000 * ranks - 1] == static_cast<float>(wire.size() - 1), "all_to_all in place");
         ddl::reduce(gpus, blocks, ddl::maximum{}, 0);
+#ifdef CUDA_DOUBLE
+        if (wire.size() == 2) fail_in_each_call(wire);
+#endif
     });
 }

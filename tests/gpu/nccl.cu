@@ -9,12 +9,17 @@
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "../collective/require.hpp"
 #include "gpu_test.cuh"
+#ifdef CUDA_DOUBLE
+#include "../gpu_double/failing_calls.hpp"
+#endif
 
 namespace {
 
@@ -49,7 +54,7 @@ void carry_all(ddl::nccl<Host>& gpus) {
             vector part(block.count);
             ddl::reduce_scatter(gpus, in, part);
             require(on_the_host(part) == wanted(block.count, all), "reduce_scatter");
-            thrust::fill(part.begin(), part.end(), 7.0F);
+            part = vector(block.count, 7.0F);
             ddl::all_gather(gpus, part, out);
             require(on_the_host(out) == wanted(count, 7), "all_gather");
             ddl::broadcast(gpus, in, size - 1);
@@ -61,7 +66,7 @@ void carry_all(ddl::nccl<Host>& gpus) {
             ddl::gather(gpus, one, blocks, size - 1);
             ddl::scatter(gpus, blocks, one, size - 1);
             require(on_the_host(one) == wanted(each, ours), "what was gathered is scattered");
-            thrust::fill(blocks.begin(), blocks.end(), ours);
+            blocks = vector(blocks.size(), ours);
             vector beside(blocks.size());
             ddl::all_to_all(gpus, blocks, beside);
             ddl::all_to_all(gpus, blocks);
@@ -91,6 +96,15 @@ void carry_levels(ddl::threads& node, ddl::threads& wire) {
     require(on_the_host(values) == std::vector<float>(values.size(), all), "levels");
     ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>>(world, values, ddl::maximum{});
     require(on_the_host(values) == std::vector<float>(values.size(), all), "a hierarchy whose inner level is NCCL");
+    for (int root = 0; root < world.size(); ++root) {
+        vector ours(1001, static_cast<float>(world.rank() + 1));
+        vector sums(1001);
+        ddl::reduce(world, ours, sums, ddl::sum{}, root);
+        if (world.rank() == root) require(on_the_host(sums) == std::vector<float>(1001, all), "reduce over levels");
+        ddl::broadcast(world, ours, root);
+        require(on_the_host(ours) == std::vector<float>(1001, static_cast<float>(root + 1)), "broadcast over levels");
+    }
+    ddl::barrier(world);
 }
 
 void expect_no_device() {
@@ -101,6 +115,66 @@ void expect_no_device() {
         ddl::barrier(host);  // the host's communicator is as good as before
     });
 }
+
+#ifdef CUDA_DOUBLE
+void fail_in_each_call() {
+    const auto job = [] {
+        ddl::threads::run(
+            2,
+            [](ddl::threads& host) {
+                {
+                    const cuda_double::spared aside;
+                    static_cast<void>(cudaSetDevice(host.rank()));
+                }
+                const ones data;
+                all_told.listen_to([&] {
+                    ddl::nccl gpus{host};
+                    ddl::allreduce(gpus, data.values());
+                    auto queued = gpus.on(cudaStreamPerThread);
+                    ddl::all_to_all_async(queued, data.values()).wait();
+                    ddl::all_gather(queued, data.values().first(ddl::block(9999, 2, host.rank()).count),
+                                    data.values().first(9999));
+                    queued.wait();
+                });
+                require(data.last() == 2, "a sum");
+            },
+            ddl::timeout{10});
+    };
+    every_call_may_fail("nccl", job, "cudaGetDevice");  // before memory is given back
+}
+
+/// What one rank is told whose peer does not come: a mismatch, an end, a GPU that is another's, too.
+void peers_that_do_not_come(int devices) {
+    ddl::threads::run(
+        2,
+        [](ddl::threads& host) {
+            ddl::require_cuda(cudaSetDevice(0), "cudaSetDevice", host.rank(), 0);
+            require_error(ddl::errc::system, "NCCL says invalid usage", [&] { ddl::nccl gpus{host}; });
+        },
+        ddl::timeout{10});
+    std::atomic<int> called{0};
+    ddl::threads::run(
+        devices,
+        [&](ddl::threads& host) {
+            ddl::require_cuda(cudaSetDevice(host.rank()), "cudaSetDevice", host.rank(), host.rank());
+            ddl::nccl gpus{host};
+            vector more(host.rank() == 1 ? 11 : 10, 1.0F);
+            vector values(10, 1.0F);
+            require_error(ddl::errc::mismatch, "pass equal counts on every rank", [&] { ddl::allreduce(gpus, more); });
+            ddl::allreduce(gpus, values);  // on all, as before
+            require(on_the_host(values)[0] == static_cast<float>(host.size()), "a sum after a mismatch");
+            ++called;
+            if (host.rank() == 1) {
+                while (called != devices) std::this_thread::yield();
+                host.fail(ddl::errc::system, "it has other plans");
+                return;
+            }
+            require_error(ddl::errc::system, "a peer gave up [it has other plans]",
+                          [&] { ddl::allreduce(gpus, values); });
+        },
+        ddl::timeout{60});
+}
+#endif
 
 }  // namespace
 
@@ -124,5 +198,9 @@ int main() {
         };
         ddl::threads::run(1, body, ddl::timeout{60});
         if (devices > 1) ddl::threads::run(devices, body, ddl::timeout{60});
+#ifdef CUDA_DOUBLE
+        peers_that_do_not_come(devices);
+        fail_in_each_call();
+#endif
     });
 }

@@ -17,7 +17,7 @@ CALL = re.compile(r"(?<![\w:&.])(?:(?:cuda|nccl)[A-Z]\w*(?=\()|cu[A-Z]\w*(?=\())
 WORDS = re.compile(r"(cuda|nccl)GetErrorString|cudaGetErrorName|ncclGetLastError")  # no status
 # these take a status away; tell no version, where there is no driver; end what has failed, of which the caller is told
 FORGETS = {"cudaGetLastError", "cudaDriverGetVersion", "ncclCommAbort"}
-LOOKED_AT = re.compile(r"\b(require_cuda|require_nccl|check|heed|is_ready|is_running)\(\s*$|\b(cudaError_t|ncclResult_t) \w+ =|\breturn\b")
+LOOKED_AT = re.compile(r"\b(require_cuda|require_nccl|check|judge|is_ready|is_running)\(\s*$|\b(cudaError_t|ncclResult_t) \w+ =|\breturn\b")
 THROWN_AWAY = re.compile(r"static_cast<void>\(|(?<![.\w])quietly\(")
 COMPARED = re.compile(r"\s*(==|!=)")
 UNTOLD = re.compile(r"~\w+\(|\bnoexcept\b|\bcatch\b")

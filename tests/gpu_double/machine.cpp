@@ -60,6 +60,11 @@ cudaError_t admit(const char* name, asks what) {
     return all.devices[static_cast<std::size_t>(current())].fault;
 }
 
+void set_abilities(bool reach_each_other, bool launch_cooperatively) {
+    const lock held;
+    machine::get().reach_each_other = reach_each_other;
+    machine::get().launch_cooperatively = launch_cooperatively;
+}
 void fail(const char* name, int before, cudaError_t status) {
     const lock held;
     machine& all = machine::get();
@@ -78,9 +83,9 @@ int errors_left() {
     const lock held;
     return std::exchange(machine::get().errors_left, 0) + (last_error() != cudaSuccess);
 }
-int calls(const char* name) {
+std::map<std::string, int> calls() {
     const lock held;
-    return std::exchange(machine::get().counts[name], 0);
+    return std::exchange(machine::get().counts, {});
 }
 
 }  // namespace cuda_double
@@ -163,7 +168,10 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
     return called("cudaDeviceGetAttribute", asks::no_fault, [&](lock&) {
         if (!exists(device)) return cudaErrorInvalidDevice;
-        *value = which == cudaDevAttrMultiProcessorCount ? machine::get().processors : 1;
+        const machine& all = machine::get();
+        *value = which == cudaDevAttrMultiProcessorCount ? all.processors
+                 : which == cudaDevAttrCooperativeLaunch ? static_cast<int>(all.launch_cooperatively)
+                                                         : 1;
         return cudaSuccess;
     });
 }
@@ -179,7 +187,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* about, int device) {
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
     return called("cudaDeviceCanAccessPeer", asks::no_fault, [&](lock&) {
         if (!exists(device) || !exists(peer)) return cudaErrorInvalidDevice;
-        *can = device != peer;
+        *can = device != peer && machine::get().reach_each_other;
         return cudaSuccess;
     });
 }

@@ -108,6 +108,8 @@ public:
     std::map<std::uintptr_t, allocation> memory;
     std::map<CUmemGenericAllocationHandle, created_memory> created;
     unsigned long long last_id = 0;
+    bool reach_each_other = true;
+    bool launch_cooperatively = true;
     std::minstd_rand random;
 
     /// What the next failing call is.

@@ -75,9 +75,12 @@ consteval bool compose() {
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
     } else if constexpr (requires { Transport::chooses_schedule; } && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>, "ddl: NCCL chooses its schedule itself; name none");
-    } else if constexpr (library_inside<Transport> && What != collective::allreduce && What != collective::barrier) {
-        static_assert(!library_inside<Transport>,
-                      "ddl: ddl::layered with NCCL inside carries allreduce and barrier; call over its levels");
+    } else if constexpr (library_inside<Transport> && What != collective::allreduce && What != collective::reduce &&
+                         What != collective::broadcast && What != collective::barrier) {
+        static_assert(
+            !library_inside<Transport>,
+            "ddl: ddl::layered with NCCL inside carries allreduce, reduce, broadcast and barrier; call over its "
+            "levels");
     } else if constexpr (library_inside<Transport> && !across_a_library<Schedule>) {
         static_assert(
             across_a_library<Schedule>,

@@ -41,6 +41,9 @@ public:
     };
     static_assert(sizeof(places) <= notice::room);
 
+    /// Bytes of a slot in which nothing but a call over memory writes.
+    static constexpr std::size_t end_of_slot = 64;
+
     /// Staging is used in two halves, in turns: one is filled while the other is read.
     static constexpr std::size_t turns = 2;
 
@@ -66,16 +69,14 @@ public:
     void announce(const void* carried, std::size_t bytes) {
         notice& mine = ranks_.notice_of(rank());
         if (bytes != 0) std::memcpy(mine.carried, carried, bytes);
-        static_assert(sizeof(record) <= Transport::slot_bytes());
-        record& details = described(rank());
-        details.what = what_;
-        details.lets_go.store(0, std::memory_order_relaxed);  // published with the notice
+        static_assert(sizeof(call) + end_of_slot <= Transport::slot_bytes());
+        described(rank()) = what_;
         mine.fingerprint = fingerprint(what_);
         ranks_.post();
         try {
             for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
         } catch (...) {
-            let_go();  // a peer may have come further
+            leave();  // a peer may have come further
             throw;
         }
         ++where_.round;
@@ -120,15 +121,18 @@ public:
     void end() noexcept { half_done_.end(); }
 
     /// Runs `work`, in which ranks load from each other's buffers and store to them. Nobody leaves before all are done with
-    /// it, not even by an exception: the buffers may go with it.
+    /// it, not even by an exception: the buffers may go with it. Who comes when one has left throws, and touches nothing.
     template <class Work>
     void share(Work work) {
         try {
+            reaches(rank()).store(1);  // before it looks: see `leave`
+            ranks_.listen(where_);
             work();
-            described(rank()).lets_go.store(1, std::memory_order_release);  // met by the acquire in `let_go`
+            reaches(rank()).store(0, std::memory_order_release);  // met by the acquire in `leave`
             step();
         } catch (...) {
-            let_go();
+            half_done_.tell();
+            leave();
             throw;
         }
     }
@@ -183,26 +187,27 @@ public:
     }
 
 private:
-    /// This rank touches nobody's buffers any more; waits until those who have come to this call do not either. No longer than any
-    /// other wait: a peer that is dead or stopped does not let go.
-    void let_go() noexcept {
-        const std::uint64_t this_call = ranks_.notice_of(rank()).call.load(std::memory_order_relaxed);
-        described(rank()).lets_go.store(1, std::memory_order_release);
+    /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
+    /// the call, but not to its buffers, need not be waited for, and might never come: either it hears of the failure there, or
+    /// it is seen here, as both tell before they look. No longer than any other wait: a peer that is dead or stopped stays where
+    /// it is.
+    void leave() noexcept {
+        reaches(rank()).store(0, std::memory_order_release);
         patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
         for (int peer = 0; peer < size(); ++peer)
-            while (ranks_.notice_of(peer).call.load(std::memory_order_acquire) == this_call &&
-                   described(peer).lets_go.load(std::memory_order_acquire) == 0)
+            while (reaches(peer).load() != 0)
                 if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
     }
 
     /// A peer that folds or copies for longer is taken for dead.
     static constexpr timeout longest_work{10.0};
 
-    struct record {
-        call what;
-        std::atomic<std::uint32_t> lets_go;  // 1 when this rank no longer touches the buffers of others
-    };
-    record& described(int peer) const noexcept { return *reinterpret_cast<record*>(ranks_.slot(peer)); }
+    call& described(int peer) const noexcept { return *reinterpret_cast<call*>(ranks_.slot(peer)); }
+    /// 1 while a rank touches the buffers of others; 0 again when it leaves a call.
+    std::atomic<std::uint32_t>& reaches(int peer) const noexcept {
+        return *reinterpret_cast<std::atomic<std::uint32_t>*>(ranks_.slot(peer) + Transport::slot_bytes() -
+                                                              end_of_slot);
+    }
 
     void compare() const {
         if (!compares_) return;
@@ -212,8 +217,8 @@ private:
             if (ranks_.notice_of(peer).fingerprint == first) continue;
             int other = fingerprint(what_) == first ? peer : 0;
             for (int each = 0; each < size(); ++each)  // of which all must hear
-                if (described(each).what.what == collective::staged) other = each;
-            throw mismatch(what_, rank(), described(other).what, other);
+                if (described(each).what == collective::staged) other = each;
+            throw mismatch(what_, rank(), described(other), other);
         }
     }
 

@@ -145,7 +145,7 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
 template <memory_transport Transport>
 agreement agree(Transport& ranks, const agreement& ours, const call_site& where) {
     ranks.begin(where);
-    static_assert(sizeof ours <= Transport::slot_bytes());
+    static_assert(sizeof ours + memory_call<Transport>::end_of_slot <= Transport::slot_bytes());
     std::memcpy(ranks.slot(ranks.rank()), &ours, sizeof ours);
     ranks.notice_of(ranks.rank()).fingerprint = fingerprint(ours.first);
     ranks.post();

@@ -127,7 +127,7 @@ auto start(Transport& ranks, Call call) {
                 call();
                 work.end();
             },
-            [work] { return work.done(); });
+            [work]() mutable { return work.done(); });
     } else {
         return ranks.queue().push([call = std::move(call)]() mutable { call(); });
     }

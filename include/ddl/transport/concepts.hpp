@@ -76,6 +76,7 @@ concept memory_transport =
         ranks.await(peer, step, where);
         { ranks.lost(peer) } -> std::same_as<bool>;  // its process has ended: it touches nothing any more
         { ranks.limit() };                           // the timeout of a wait
+        ranks.listen(where);  // throws if a peer has announced a failure, in one order with `fail`
         { ranks.slot(peer) } -> std::same_as<std::byte*>;
         { ranks.slot_bytes() } -> std::same_as<std::size_t>;
         { ranks.window(peer) } -> std::same_as<std::byte*>;

@@ -124,12 +124,10 @@ public:
         std::memcpy(&handle, what.handle.data(), sizeof handle);
         void* here = nullptr;
         const cudaError_t status = cudaIpcOpenMemHandle(&here, handle, cudaIpcMemLazyEnablePeerAccess);
-        if (status != cudaSuccess) {
-            static_cast<void>(cudaGetLastError());
+        if (!quietly(status))
             throw error(errc::system, "cudaIpcOpenMemHandle", rank_, -1,
                         "CUDA device %d cannot reach the memory of another process: %s; use ddl::staged", device_,
                         cudaGetErrorString(status));
-        }
         return static_cast<std::byte*>(here);
     }
 

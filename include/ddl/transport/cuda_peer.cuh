@@ -3,14 +3,12 @@
 
 #include <ddl/transport/cuda_memory.cuh>
 #include <ddl/transport/cuda_moment.cuh>
-#include <ddl/transport/cuda_team.cuh>
+#include <ddl/transport/cuda_side.cuh>
 #include <ddl/transport/grid_transport.hpp>
-#include <ddl/transport/patience.hpp>
 #include <ddl/transport/stream_policy.cuh>
-#include <ddl/transport/threads.hpp>
 
 #include <algorithm>
-#include <atomic>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -100,15 +98,12 @@ public:
         for (const std::uint64_t device : part.exchange(static_cast<std::uint64_t>(this->device()), where))
             devices.push_back(static_cast<int>(device));
         std::shared_ptr<cuda_team> shared;
-        if (part.rank() == 0) {
-            try {
-                shared = std::make_shared<cuda_team>(std::move(devices), operation);
-            } catch (const std::exception& failure) {
-                const auto* const ours = dynamic_cast<const error*>(&failure);
-                part.fail(ours != nullptr ? ours->code() : errc::out_of_memory, failure.what());
-                throw;
+        if (part.rank() == 0)
+            if (const auto failure = failure_of(
+                    where, rank(), [&] { shared = std::make_shared<cuda_team>(std::move(devices), operation); })) {
+                part.fail(failure->code(), failure->what());
+                throw error(*failure);
             }
-        }
         const auto all = part.exchange(reinterpret_cast<std::uintptr_t>(&shared), where);
         if (part.rank() != 0)
             shared = *reinterpret_cast<const std::shared_ptr<cuda_team>*>(static_cast<std::uintptr_t>(all[0]));
@@ -123,10 +118,7 @@ public:
     // what the library asks of a communicator
     void begin(const call_site& where) { side_->host.begin(where); }
     call_queue& queue() noexcept { return side_->host.queue(); }
-    void fail(errc code, const char* words) noexcept {
-        side_->team->turns().abandon();
-        side_->host.fail(code, words);
-    }
+    void fail(errc code, const char* words) noexcept { side_->fail(code, words); }
     std::byte* scratch(std::size_t bytes, scratch_for use) { return side_->host.scratch(bytes, use); }
 
     // what it asks of a transport of grids
@@ -140,13 +132,14 @@ public:
         auto& known = side_->blocks_of;
         for (const auto& [asked, blocks] : known)
             if (asked == kernel) return blocks;
-        return side_->or_give_up([&] { return known.emplace_back(kernel, side_->team->most_blocks(kernel)).second; });
+        side_->or_give_up(call_site{name}, [&] { known.emplace_back(kernel, side_->team->most_blocks(kernel)); });
+        return known.back().second;
     }
 
     void require_reachable(const char* which, const void* data, std::size_t bytes, const call_site& where) const {
         if (bytes == 0) return;
         cudaPointerAttributes about{};
-        side_->or_give_up([&] {  // a grid of the call before may have failed
+        side_->or_give_up(where, [&] {  // a grid of the call before may have failed
             require_cuda(cudaPointerGetAttributes(&about, data), "cudaPointerGetAttributes", rank(), device());
         });
         if (about.type == cudaMemoryTypeManaged) return;
@@ -184,7 +177,7 @@ public:
             "2048 bytes, or take CUDA 12.1 or later");
         apart_ = captured_apart(entries);
         if (apart_ >= 0 || side_->team->leader(rank()) != rank()) return;
-        side_->or_give_up([&] { launch_for_all(body, shape, entries, where); });
+        side_->or_give_up(where, [&] { launch_for_all(body, shape, entries, where); });
     }
 
     void follow(const entry* entries, const call_site&) {
@@ -202,7 +195,7 @@ public:
         if (blocks_) await_stream(where);
     }
 
-    void retreat() noexcept { side_->retreat(); }
+    void retreat() const noexcept { side_->retreat(); }
 
     class deferral;
     /// For nonblocking calls: what the caller has put on the stream comes before. In the caller's thread; see `start`.
@@ -212,72 +205,9 @@ private:
     /// Bytes of arguments that a kernel may take.
     static constexpr std::size_t most_arguments = CUDART_VERSION < 12010 ? 4096 : 32764;
 
-    /// This rank's side, which outlives the handles that `on` gives.
-    struct rank_side {
-        std::shared_ptr<cuda_team> team;
-        threads host;
-        std::vector<std::pair<const void*, int>> blocks_of{};  // kernels; belongs to the thread that carries out calls
-
-        int device() const noexcept { return team->device_of(host.rank()); }
-
-        /// Does what this rank's grid needs. If that fails, the others hear why, and their grids do not wait for it.
-        template <class Work>
-        std::invoke_result_t<const Work&> or_give_up(const Work& work) {
-            try {
-                return work();
-            } catch (const std::exception& failure) {
-                const auto* const ours = dynamic_cast<const error*>(&failure);
-                host.fail(ours != nullptr ? ours->code() : errc::out_of_memory, failure.what());
-                team->give_up(host.rank());
-                throw;
-            }
-        }
-        /// Throws what a grid left.
-        void heed_fault(const call_site& where) {
-            const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_relaxed);
-            if (missed == 0) return;
-            host.listen(where);  // whose grid did not come may have said why
-            const error failure(
-                errc::timeout, where.operation, host.rank(), where.round,
-                "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-                static_cast<int>(missed) - 1, host.limit().seconds);
-            host.fail(errc::timeout, failure.what());
-            throw failure;
-        }
-        /// What a wait for a stream or an event came to.
-        void heed(cudaError_t status, const char* operation, const call_site& where) {
-            try {
-                if (status != cudaSuccess) or_give_up([&] { require_cuda(status, operation, host.rank(), device()); });
-                heed_fault(where);
-            } catch (...) {
-                team->give_up(host.rank());
-                retreat();
-                throw;
-            }
-        }
-
-        /// Waits until no grid reaches buffers of a call that has failed: each ends, or gives up.
-        void retreat() noexcept {
-            cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  // see beside_captures
-            const bool aside = quietly(cudaThreadExchangeStreamCaptureMode(&mode));
-            patience waiting{timeout{std::min(host.limit().seconds, longest_retreat)}};
-            for (int peer = 0; peer < host.size(); ++peer)
-                if (team->leader(peer) == peer)
-                    while (is_running(cudaEventQuery(team->done(peer, false))))
-                        if (waiting.pause() && waiting.expired()) break;
-            if (aside) quietly(cudaThreadExchangeStreamCaptureMode(&mode));
-        }
-
-    private:
-        static constexpr double longest_retreat = 10;  // seconds
-
-        /// A device that has failed runs nothing any more.
-        static bool is_running(cudaError_t status) noexcept { return !quietly(status) && status == cudaErrorNotReady; }
-    };
-
     cuda_peer(threads&& host, std::shared_ptr<cuda_team> team)
-        : side_{new rank_side{std::move(team), std::move(host)}} {}
-    cuda_peer(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept
+        : side_{new cuda_side{std::move(team), std::move(host)}} {}
+    cuda_peer(std::shared_ptr<cuda_side> side, cudaStream_t stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
 
     bool is_captured(unsigned long long* id = nullptr) const {
@@ -342,7 +272,6 @@ private:
         if (recorded != cudaSuccess && !mine.captured) {
             const error why = cuda_failure(recorded, "cudaEventRecord", rank(), device());
             fail(why.code(), why.what());
-            team.give_up(rank());
             quietly(cudaStreamSynchronize(stream_));  // no event says when this grid has ended
         }
         require_cuda(recorded, "cudaEventRecord", rank(), device());
@@ -354,10 +283,15 @@ private:
 
     void await_stream(const call_site& where) {
         const device_scope scope{device(), rank()};
-        side_->heed(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where);
+        try {
+            side_->judge(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where);
+        } catch (...) {
+            side_->retreat();
+            throw;
+        }
     }
 
-    std::shared_ptr<rank_side> side_;
+    std::shared_ptr<cuda_side> side_;
     cudaStream_t stream_ = nullptr;
     bool blocks_ = true;
     int apart_ = -1;  // the rank that keeps the call that was entered from being launched
@@ -377,20 +311,30 @@ public:
     void end() const {
         if (moment_) moment_->mark(stream_);
     }
-    bool done() const {
+    /// Does not block: a failure is thrown when no grid reaches the buffers any more, or has for too long.
+    bool done() {
         if (!moment_) return true;
-        const cudaError_t status = moment_->query();
-        if (status == cudaErrorNotReady) return quietly(status);
-        side_->heed(status, "cudaEventQuery", call_site{"wait"});
-        return true;
+        if (!failure_) try {
+                const cudaError_t status = moment_->query();
+                if (status == cudaErrorNotReady) return quietly(status);
+                side_->judge(status, "cudaEventQuery", call_site{"wait"});
+                return true;
+            } catch (...) {
+                failure_ = std::current_exception();
+                leaving_.emplace(side_->patience_of_leaver());
+            }
+        if (side_->is_reached() && !leaving_->expired()) return false;
+        std::rethrow_exception(failure_);
     }
 
 private:
     int rank() const noexcept { return side_->host.rank(); }
 
-    rank_side* side_;  // which carries this out before it goes
+    cuda_side* side_;  // which carries this out before it goes
     cudaStream_t stream_;
     std::optional<cuda_moment> moment_;
+    std::exception_ptr failure_ = nullptr;
+    std::optional<patience> leaving_{};
 };
 
 inline cuda_peer::deferral cuda_peer::defer() { return deferral{*this}; }

@@ -18,10 +18,17 @@ inline error cuda_failure(cudaError_t status, const char* operation, int rank, i
                  "CUDA device %d says %s (%s)", device, cudaGetErrorName(status), cudaGetErrorString(status));
 }
 
+/// For those who cannot be told, or have another way: whether a call went well. What it says does not stay behind for whoever asks
+/// next.
+inline bool quietly(cudaError_t status) noexcept {
+    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return status == cudaSuccess;
+}
+
 /// Throws `cuda_failure` if a call of the CUDA runtime failed.
 inline void require_cuda(cudaError_t status, const char* operation, int rank, int device) {
     if (status == cudaSuccess) return;
-    static_cast<void>(cudaGetLastError());  // so that nobody else finds it
+    quietly(status);
     throw cuda_failure(status, operation, rank, device);
 }
 
@@ -42,19 +49,11 @@ inline error lack_of_devices(const char* operation, cudaError_t status, int driv
     return cuda_failure(status, "cudaGetDeviceCount", -1, 0);
 }
 
-/// For those who cannot be told, or have another way: whether a call went well. What it says does not stay behind for whoever asks
-/// next.
-inline bool quietly(cudaError_t status) noexcept {
-    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
-    return status == cudaSuccess;
-}
-
 /// How many GPUs this process may use. Throws where there is none, or a driver that cannot serve this program.
 inline int require_devices(const char* operation) {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status == cudaSuccess && count > 0) return count;
-    static_cast<void>(cudaGetLastError());
+    if (quietly(status) && count > 0) return count;
     int driver = 0;
     quietly(cudaDriverGetVersion(&driver));
     throw lack_of_devices(operation, status, driver, CUDART_VERSION);

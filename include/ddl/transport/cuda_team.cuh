@@ -121,7 +121,8 @@ private:
                      "cudaDeviceGetAttribute", rank, device);
         if (cooperative == 0)
             throw error(errc::system, operation, rank, -1,
-                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang",
+                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang; use "
+                        "ddl::staged",
                         device);
         // registers leave room for `device_blocks_together` of any kernel; the GPU may still run fewer, or lack code for it
         const int most = blocks_at_once(rank, reinterpret_cast<const void*>(&run_on_device<no_work>));
@@ -139,7 +140,7 @@ private:
                 throw error(errc::system, operation, rank, -1,
                             "CUDA device %d cannot reach the memory of device %d; use ddl::staged", device, other);
             const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
-            if (status == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());
+            if (status == cudaErrorPeerAccessAlreadyEnabled) quietly(status);
             else require_cuda(status, "cudaDeviceEnablePeerAccess", rank, device);
         }
         for (int i = 0; i < events_of_a_rank; ++i) {

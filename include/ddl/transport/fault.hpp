@@ -4,6 +4,8 @@
 #include <ddl/transport/concepts.hpp>
 
 #include <cstdio>
+#include <exception>
+#include <optional>
 
 namespace ddl {
 
@@ -27,6 +29,18 @@ inline error peer_gave_up(const fault& known, const call_site& where, int rank) 
 inline error still_broken(const fault& known, const call_site& where, int rank) noexcept {
     return error(errc::broken, where.operation, rank, where.round,
                  "the communicator is broken since an earlier call [%s]", known.words);
+}
+
+/// What `work` throws; nothing if it ends well. What is no error of ours is taken for a lack of
+/// memory. For ranks that must go on together whatever befalls one.
+template <class Work>
+std::optional<error> failure_of(const call_site& where, int rank, const Work& work) {
+    try {
+        work();
+    } catch (const error& known) { return known; } catch (const std::exception& unknown) {
+        return error(errc::out_of_memory, where.operation, rank, where.round, "%s", unknown.what());
+    }
+    return std::nullopt;
 }
 
 }  // namespace ddl

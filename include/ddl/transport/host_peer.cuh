@@ -78,6 +78,7 @@ public:
     std::uint64_t advance() noexcept { return side_->advance(); }
     void await(int peer, std::uint64_t step, const call_site& where) { side_->await(peer, step, where); }
     bool lost(int peer) const noexcept { return side_->lost(peer); }
+    void listen(const call_site& where) { side_->listen(where); }
     static constexpr std::size_t slot_bytes() noexcept { return threads::slot_bytes(); }
     std::byte* slot(int peer) const noexcept { return side_->slot(peer); }
     std::byte* window(int peer) const noexcept { return side_->window(peer); }

@@ -10,17 +10,6 @@
 
 namespace ddl {
 
-/// What `work` throws; nothing if it ends well. For ranks that must go on together whatever befalls one.
-template <class Work>
-std::optional<error> failure_of(const call_site& where, int rank, const Work& work) {
-    try {
-        work();
-    } catch (const error& known) { return known; } catch (const std::exception& unknown) {
-        return error(errc::out_of_memory, where.operation, rank, where.round, "%s", unknown.what());
-    }
-    return std::nullopt;
-}
-
 /// What a rank of an `ipc_grid` knows of the others: their windows, opened here, where to send them files, and whether they
 /// have a GPU each.
 ///

@@ -107,7 +107,7 @@ public:
         told_ = true;
         auto& record = memory_.first_fault();
         int none = 0;
-        if (!record.state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
+        if (!record.state.compare_exchange_strong(none, 1)) return;
         record.what = fault{code, words};
         record.state.store(2, std::memory_order_release);
     }
@@ -215,7 +215,7 @@ private:
     }
 
     void heed(rank_memory::fault_record& record, const call_site& where) {
-        if (record.state.load(std::memory_order_acquire) == 0) return;
+        if (record.state.load() == 0) return;
         patience writing{timeout{1}};  // whoever writes it may end before it is done
         while (record.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
         const bool readable = record.state.load(std::memory_order_acquire) == 2;

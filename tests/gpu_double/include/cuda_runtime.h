@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -217,12 +219,15 @@ std::function<void()> bound(void (*kernel)(Parameters...), void** arguments, std
 cudaError_t launch(const char* name, bool cooperative, dim3 blocks, dim3 threads, std::function<void()> kernel,
                    cudaStream_t stream);
 
+/// What all devices can do from now on: load from and store to each other, and run what is launched cooperatively.
+void set_abilities(bool reach_each_other, bool launch_cooperatively);
+
 /// From now on the call `name` ends in `status`, when it has been made `before` times more; once. No name: any call.
 void fail(const char* name, int before, cudaError_t status);
 /// Whether that has happened. It is forgotten then.
 bool failed();
-/// How many calls `name` there were since the last time this was asked.
-int calls(const char* name);
+/// How many calls of each name there were since the last time this was asked.
+std::map<std::string, int> calls();
 /// How many threads have ended, since the last time this was asked, with an error that cudaGetLastError would have told, this one
 /// included.
 int errors_left();
