@@ -8,53 +8,21 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <string>
-#include <unistd.h>
 #include <vector>
+
+#include "heard.hpp"
 
 // In the order of a process's life: before it starts, started, ended.
 
 namespace {
 
-/// What is written to stderr while this lives.
-class heard {
-public:
-    heard() : kept_{::dup(2)}, file_{std::tmpfile()} { ::dup2(::fileno(file_), 2); }
-    heard(const heard&) = delete;
-    heard& operator=(const heard&) = delete;
-    ~heard() { stop(); }
-    std::string words() {
-        stop();
-        std::string result(4096, '\0');
-        std::rewind(file_);
-        result.resize(std::fread(result.data(), 1, result.size(), file_));
-        return result;
-    }
-
-private:
-    void stop() {
-        if (kept_ < 0) return;
-        std::fflush(stderr);
-        ::dup2(kept_, 2);
-        ::close(std::exchange(kept_, -1));
-    }
-    int kept_;
-    std::FILE* file_;
-};
-
 /// The call fails with a line of DDL's that holds these words.
 template <class Call>
 void expect_line(const char* words, Call call) {
-    heard lines;
-    const int status = call();
-    const std::string line = lines.words();
-    BOOST_TEST(status != DDL_SUCCESS);
-    BOOST_TEST(line.starts_with("[ERROR DDL-1-6] "), line);
-    BOOST_TEST(line.find(words) != std::string::npos, "'" << words << "' is not in: " << line);
-    BOOST_TEST(line.find("(host ") != std::string::npos, line);
+    const std::string why = lacks_line(6, words, call);
+    BOOST_TEST(why.empty(), why);
 }
 
 int size() {
