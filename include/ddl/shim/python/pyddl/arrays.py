@@ -145,6 +145,17 @@ def _product(shape):
     return result
 
 
+def host_copy(data):
+    """A new NumPy array of the same elements."""
+    interface = getattr(data, "__cuda_array_interface__", None)
+    if interface is None:
+        return numpy.array(data)
+    span = span_of(data, writable=False)
+    whole = numpy.empty(span.count, numpy.dtype(interface["typestr"]))
+    span.device.to_host(whole.ctypes.data, span.address, whole.nbytes)
+    return numpy.lib.stride_tricks.as_strided(whole, interface["shape"], interface.get("strides"))
+
+
 def index(value, bits=64):
     """A number that Python takes as an index, and that a signed one of C of so many bits holds."""
     try:
