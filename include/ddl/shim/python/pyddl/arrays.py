@@ -6,6 +6,7 @@ its axes lie does not matter, so long as it is the same on all ranks.
 """
 
 import ctypes
+import math
 
 import numpy
 
@@ -117,7 +118,7 @@ def _of_interface(data, interface, writable, on_device):
         from . import cuda
         device = cuda.memory()
         device.await_producer(interface.get("stream"))
-    return Span(int(address), _product(shape), number, data, device)
+    return Span(int(address), math.prod(shape), number, data, device)
 
 
 def _of_dlpack(data, writable):
@@ -135,14 +136,7 @@ def _of_dlpack(data, writable):
         from . import cuda
         device = cuda.memory()
         device.await_producer(None)
-    return Span(tensor.address, _product(tensor.shape), tensor.element, tensor, device)
-
-
-def _product(shape):
-    result = 1
-    for extent in shape:
-        result *= extent
-    return result
+    return Span(tensor.address, math.prod(tensor.shape), tensor.element, tensor, device)
 
 
 def host_copy(data):
