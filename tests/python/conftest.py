@@ -56,6 +56,17 @@ def environment(tmp_path):
     return variables
 
 
+@pytest.fixture(scope="session")
+def cuda_double(tmp_path_factory):
+    """A line of Python by which the arrays of a GPU have a driver: a double, which is compiled here."""
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler")
+    library = tmp_path_factory.mktemp("cuda") / "driver.so"
+    subprocess.run(["c++", "-std=c++20", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library,
+                    ROOT / "tests" / "shim" / "doubles" / "cuda.cpp"], check=True, timeout=300)
+    return f"import ctypes, pyddl.cuda\npyddl.cuda.LIBRARY = {str(library)!r}\n"
+
+
 @pytest.fixture
 def ddlrun(environment, tmp_path):
     """Runs `python -m ddlrun` with these words, and returns what `subprocess.run` does."""

@@ -2,7 +2,9 @@
 """What programs on ranks say in their checks."""
 
 import contextlib
+import os
 import sys
+import traceback
 
 import numpy
 
@@ -28,3 +30,23 @@ def say(*words):
     """One line, in one write."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
+
+
+def fork(act):
+    """The number of a process made by fork that does `act()`, and ends with 0 if that throws nothing."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        act()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def child_does(act):
+    """A process made by fork does `act()`, which must throw nothing."""
+    ended = os.waitpid(fork(act), 0)[1]
+    assert ended == 0, f"the child ended with {ended}"

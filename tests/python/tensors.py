@@ -77,6 +77,22 @@ class EagerTensor(Tensor):
         return numpy.array(self.array, dtype)
 
 
+class OnDevice:
+    """An array of a GPU, as far as others see it: a copy of `array`, where no host code can reach it. It needs a driver, be it a
+    double."""
+
+    def __init__(self, array, stream=None):
+        from pyddl import cuda
+        self.array, self._driver, place = array, cuda.memory(), c_uint64()
+        assert self._driver._driver.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(array.nbytes)) == 0
+        self.__cuda_array_interface__ = dict(array.__array_interface__, data=(place.value, False), stream=stream)
+        self._driver.to_device(place.value, array.ctypes.data, array.nbytes)
+
+    def get(self):
+        self._driver.to_host(self.array.ctypes.data, self.__cuda_array_interface__["data"][0], self.array.nbytes)
+        return self.array
+
+
 class SGD:
     """An optimizer of PyTorch, as far as the distributed one sees it."""
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks: 1 2 3 4 5
+// ranks: 1 2 3 4 5 6 7 8 9
 // mpi-ranks: 1 2 4
-// two-nodes: 2 4
+// two-nodes: 2 4 5 7
 #include <ddl/element/bfloat16.hpp>
 #include <ddl/element/half.hpp>
 
@@ -42,8 +42,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(allreduce_sums_every_element_in_all_three_forms, E
         const std::vector<type> in = values_of<type>(rank(), count);
         std::vector<type> out(count);
         const auto expect_sum = [&](const char* form) {
-            for (std::size_t i = 0; i < count; ++i)
-                BOOST_TEST_REQUIRE(whole(out[i]) == summed(i), form << " of " << count << " at " << i);
+            std::size_t right = 0;  // a check of each would take longer than all else here
+            while (right < count && whole(out[right]) == summed(right)) ++right;
+            BOOST_TEST_REQUIRE(right == count, form << " of " << count << " at " << right);
             std::fill(out.begin(), out.end(), type{});
         };
         REQUIRE_OK(ddl_run_allreduce(world(), in.data(), out.data(), count, Element::number, DDL_SUM));

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <poll.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "world.hpp"
 
@@ -183,4 +185,45 @@ BOOST_AUTO_TEST_CASE(threads_may_call_side_by_side_on_communicators_of_their_own
     for (std::thread& each : threads) each.join();
     BOOST_TEST(right == 150);
     for (ddl_communicator* const each : parts) REQUIRE_OK(ddl_close(each));
+}
+
+BOOST_AUTO_TEST_CASE(a_process_made_by_fork_leaves_the_ranks_to_its_parent) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    float value = 1;
+    ddl_plan* plan = nullptr;
+    REQUIRE_OK(ddl_plan_allreduce(world(), &value, &value, 1, DDL_FLOAT, DDL_MAXIMUM, &plan));
+    if (rank() != 0) REQUIRE_OK(ddl_run_barrier(world()));  // rank 0 has forked
+    float sum = 1;
+    ddl_request* request = nullptr;
+    REQUIRE_OK(ddl_start_allreduce(part, &sum, &sum, 1, DDL_FLOAT, DDL_SUM, &request));
+    if (rank() == 0) {
+        const ::pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(60);
+            int wrong = 0;
+            const auto expect = [&](bool holds, int bit) { wrong |= holds ? 0 : 1 << bit; };
+            const auto is_refused = [](ddl_status status) {
+                return status == DDL_BROKEN && std::string{ddl_last_error()}.find("made by fork") != std::string::npos;
+            };
+            expect(is_refused(ddl_run_barrier(world())), 0);
+            expect(is_refused(ddl_run_plan(plan)), 1);
+            expect(size() == 1 || is_refused(ddl_wait_request(request)), 2);
+            expect(is_refused(ddl_interrupt(part)), 3);
+            expect(ddl_get_rank(world()) == 0, 4);
+            expect(ddl_close(part) == DDL_OK && ddl_close(world()) == DDL_OK, 5);
+            expect(ddl_get_rank(world()) == -1, 6);
+            ::_exit(wrong);
+        }
+        int ended = -1;
+        BOOST_TEST_REQUIRE(::waitpid(child, &ended, 0) == child);
+        BOOST_TEST(ended == 0, "the child ends with " << ended);
+        REQUIRE_OK(ddl_run_barrier(world()));
+    }
+    REQUIRE_OK(ddl_wait_request(request));
+    REQUIRE_OK(ddl_free_request(request));
+    BOOST_TEST(sum == static_cast<float>(size()));
+    REQUIRE_OK(ddl_run_plan(plan));
+    REQUIRE_OK(ddl_free_plan(plan));
+    REQUIRE_OK(ddl_close(part));
 }

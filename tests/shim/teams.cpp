@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks: 1 2 3
+// ranks: 1 2 3 4 5 6 7 8 9
 // mpi-ranks: 2
 // two-nodes: 2
 #include <ddl/element/bfloat16.hpp>

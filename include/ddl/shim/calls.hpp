@@ -6,10 +6,12 @@
 // What the three verbs of every collective have in common.
 namespace ddl::shim {
 
-/// Calls `use()` with the communicator's lock held, if that is open.
+/// Calls `use()` with the communicator's lock held, if that is open, and this process's own.
 template <class Use>
 ddl_status with_communicator(ddl_communicator* ranks, const char* operation, Use use) noexcept {
     if (handle<ddl_communicator>::alive(ranks)) {
+        if (is_of_parent(*ranks)) [[unlikely]]
+            return refused_to_child(operation, ranks->rank);
         const std::lock_guard lock{ranks->calls};
         if (handle<ddl_communicator>::alive(ranks)) return use();
     }

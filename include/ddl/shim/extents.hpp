@@ -55,21 +55,22 @@ private:
     static inline thread_local level_clock* clock_ = nullptr;
 };
 
-/// A program that tells the clock of its thread, if there is one, in which level each of its rounds is. Between them the rank is
-/// in what `First` levels there are before: the memory of its node, or in none.
+/// A program that tells the clock that its thread has when it is made, if there is one, in which level each of its rounds is. Between
+/// them the rank is in what `First` levels there are before: the memory of its node, or in none.
 template <program Program, int First>
 struct timed {
     Program rounds_of_levels;
+    level_clock* clock = by_extents::clock();
     int size() const noexcept { return rounds_of_levels.size(); }
     int chunks() const noexcept { return rounds_of_levels.chunks(); }
     int rounds() const noexcept {  // executors ask before each round
-        if (level_clock* const clock = by_extents::clock(); clock != nullptr) [[unlikely]]
+        if (clock != nullptr) [[unlikely]]
             clock->enter(First - 1);
         return rounds_of_levels.rounds();
     }
     int width(int rank, int round) const noexcept {
         const int transfers = rounds_of_levels.width(rank, round);
-        if (level_clock* const clock = by_extents::clock(); clock != nullptr && transfers > 0) [[unlikely]]
+        if (clock != nullptr && transfers > 0) [[unlikely]]
             clock->enter(by_extents::between(rank, at(rank, round, 0).peer, First));
         return transfers;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/shim/backend.hpp>
+#include <ddl/shim/forks.hpp>
 #include <ddl/shim/handle.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
@@ -30,6 +31,7 @@ struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
     std::unique_ptr<ddl::shim::performance> times;  // of its reductions, if its options ask for them
     std::unique_ptr<ddl::shim::staging> staged;     // once a call had device memory to pass on
     std::uint64_t opened = 0;                       // the how manyth communicator of this process it is
+    unsigned forks = 0;                             // how many there had been when it was opened
     std::atomic<int> started{0};                    // nonblocking calls under way
     std::atomic<bool> interrupted{false};
 };
@@ -63,11 +65,20 @@ struct progress {
 /// Makes the handle of a communicator that was just opened.
 ddl_communicator* hold(std::unique_ptr<backend> ranks);
 
+/// Whether this process was made by fork, and the rank is its parent. For an open communicator.
+inline bool is_of_parent(const ddl_communicator& ranks) noexcept { return ranks.forks != forks::so_far(); }
+inline ddl_status refused_to_child(const char* operation, int rank) noexcept {
+    return refused(
+        DDL_BROKEN, operation, rank,
+        "this process was made by fork, and the rank is its parent; call there, or make the process by exec");
+}
+
 }  // namespace ddl::shim
 
 /// What a `ddl_request*` points to.
 struct ddl_request : ddl::shim::handle<ddl_request> {
     std::shared_ptr<ddl::shim::progress> call;
+    unsigned forks = 0;
 };
 
 /// What a `ddl_plan*` points to.

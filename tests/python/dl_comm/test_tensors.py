@@ -100,3 +100,43 @@ same(weights[1].array, np.full(3, -4))
 with refused(ValueError, "nteam is 0; pass 1 or more"):
     torch.DistributedOptimizer(own, nteam=0)
 """, preamble=CRAY)
+
+
+def test_arrays_on_a_gpu_by_a_double_of_the_driver(ranks, cuda_double):
+    ranks(2, cuda_double + """
+def on_device(value, shape=(3, 1000), dtype=np.float32, **more): return OnDevice(np.full(shape, value, dtype), **more)
+mc.init(2, 1, 10)
+rank = cdl.get_rank()
+there, turned, here = on_device(rank), OnDevice(np.full((4, 5), rank, np.float64, "F")), np.full(7, rank, np.float32)
+given = [there, turned, here, on_device(rank, 0)]
+assert all(one is other for one, other in zip(cdl.gradients(given, 0), given))
+for each in (there.get(), turned.get(), here): same(each, np.full(each.shape, 0.5))
+mixed = [on_device(rank, 9) if rank == 0 else np.full(9, rank, np.float32), on_device(rank, 9, np.int64)]
+cdl.broadcast(mixed, 1)
+same(mixed[0].get() if rank == 0 else mixed[0], np.ones(9))
+same(mixed[1].get(), np.ones(9))
+# the older module averages copies, in the memory of the host
+own = OnDevice(np.arange(6.0, dtype=np.float32).reshape(2, 3).T + rank)
+averages = mc.gradients([own, on_device(rank, 0)], 0)
+same(averages[0], np.arange(6).reshape(2, 3).T + 0.5)
+assert averages[1].shape == (0,)
+same(own.get(), np.arange(6).reshape(2, 3).T + rank)
+assert mc.check_buffers_match([here, own]) == 1
+assert mc.average(own) is own and mc.check_buffers_match([own]) == 0
+same(own.get(), np.arange(6).reshape(2, 3).T + 0.5)
+# what one rank does wrong the other hears of
+strided, locked, odd, busy = on_device(1, 6), on_device(1, 6), on_device(1, 6, np.int8), on_device(1, 6, stream=78)
+strided.__cuda_array_interface__.update(shape=(3,), strides=(8,))
+locked.__cuda_array_interface__["data"] = (locked.__cuda_array_interface__["data"][0], True)
+for wrong, kind, words in ((strided, ValueError, "rank 1: tensor 0 is strided"), (locked, ValueError, "tensor 0 is read-only"),
+                           (odd, ValueError, "tensor 0 has elements of type int8"), (busy, RuntimeError, "cuStreamSynchronize failed")):
+    for act in (cdl.gradients, cdl.broadcast):
+        with refused(kind if rank == 1 else pyddl.Error, words if rank == 1 else "rank 1 has called with invalid arguments"):
+            act([wrong if rank == 1 else here])
+fails_at = (ctypes.c_int * 5).in_dll(pyddl.cuda.memory()._driver, "double_of_cuda")
+fails_at[4] = rank == 1
+with refused(pyddl.Error, "the CUDA driver says 700" if rank == 1 else "see its own error"):
+    cdl.gradients([there])
+same(cdl.gradients([there])[0].get(), np.full((3, 1000), 0.5))
+cdl.finalize()
+""", preamble=CRAY)

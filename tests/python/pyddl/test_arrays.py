@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which objects are arrays: layouts, protocols, memory; and which are refused, with what words."""
 
-import shutil
-import subprocess
-
-import pytest
-
-from conftest import ROOT
-
 
 def test_any_contiguous_layout(python):
     python("""
@@ -179,27 +172,10 @@ with refused(ValueError, "gives no DLPack tensor"):
 """)
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
-def test_arrays_on_a_gpu_by_a_double_of_the_driver(ranks, tmp_path):
-    double = ROOT / "tests" / "shim" / "doubles" / "cuda.cpp"
-    subprocess.run(["c++", "-std=c++20", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", tmp_path / "driver.so", double],
-                   check=True, timeout=300)
-    ranks(2, f"""
-import ctypes
-import pyddl.cuda
-pyddl.cuda.LIBRARY = {str(tmp_path / 'driver.so')!r}
-""" + """
+def test_arrays_on_a_gpu_by_a_double_of_the_driver(ranks, cuda_double):
+    ranks(2, cuda_double + """
+from tensors import OnDevice
 driver = pyddl.cuda.memory()
-class OnDevice:
-    "A copy of an array, where no host code can reach it."
-    def __init__(self, array, stream=None):
-        self.array, place = array, ctypes.c_uint64()
-        assert driver._driver.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(array.nbytes)) == 0
-        self.__cuda_array_interface__ = dict(array.__array_interface__, data=(place.value, False), stream=stream)
-        driver.to_device(place.value, array.ctypes.data, array.nbytes)
-    def get(self):
-        driver.to_host(self.array.ctypes.data, self.__cuda_array_interface__["data"][0], self.array.nbytes)
-        return self.array
 data = OnDevice(np.arange(1000, dtype=np.float32))
 pyddl.allreduce(data)
 same(data.get(), np.arange(1000) * 2)
@@ -223,12 +199,15 @@ with refused(pyddl.SystemRefusal if rank == 0 else pyddl.Mismatch,
     pyddl.allreduce(data)
 pyddl.broadcast(data)
 same(data.get(), np.arange(1000) * 16)
-with refused(RuntimeError, "cuStreamSynchronize failed with status 1 "):
-    pyddl.allreduce(OnDevice(data.array, stream=78))
 plan = pyddl.plan_allreduce(data)
-data.__cuda_array_interface__["stream"] = 78
-with refused(RuntimeError, "cuStreamSynchronize failed with status 1 "):
-    plan()
+data.__cuda_array_interface__["stream"] = 78 if rank == 0 else None
+for act in (lambda: pyddl.allreduce(data), lambda: pyddl.allreduce_n([data]), plan):
+    with refused(RuntimeError if rank == 0 else pyddl.Mismatch,
+                 "cuStreamSynchronize failed with status 1 " if rank == 0 else "see its own error"):
+        act()
+data.__cuda_array_interface__["stream"] = None
+plan()
+same(data.get(), np.arange(1000) * 32)
 """)
 
 

@@ -42,6 +42,28 @@ same(data, np.full(4, 3))
 """)
 
 
+def test_the_others_hear_of_what_an_objects_own_code_throws(ranks):
+    ranks(3, """
+class Odd:
+    @property
+    def __array_interface__(self): raise KeyError("on purpose")
+def broken_list():
+    yield np.zeros(10)
+    raise KeyError("on purpose")
+good = np.full(10, rank)
+for wrong, right, kind, words in ((lambda: pyddl.allreduce(Odd()), lambda: pyddl.allreduce(good), KeyError, "on purpose"),
+                                  (lambda: pyddl.allreduce_n(broken_list()), lambda: pyddl.allreduce_n([good]), KeyError, "on purpose"),
+                                  (lambda: pyddl.allreduce_n(7), lambda: pyddl.allreduce_n([good]), TypeError,
+                                   "allreduce_n, rank 1: tensors 'int' object is not iterable"),
+                                  (lambda: pyddl.allreduce_n_async(7), lambda: pyddl.allreduce_n([good]), TypeError, "tensors 'int'")):
+    with refused(kind if rank == 1 else pyddl.Mismatch, words if rank == 1 else "rank 1 has called with invalid arguments"):
+        wrong() if rank == 1 else right()
+    same(good, np.full(10, rank))
+pyddl.allreduce(good)
+same(good, np.full(10, 3))
+""")
+
+
 def test_a_rank_that_does_not_come(ranks):
     ranks(2, """
 pyddl.set_timeout(0.3)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training program of the Cray PE DL Plugin: ranks first, then teams, weights of rank 0, averages of gradients.
 // rows: few
-// ranks: 1 2 3 4 5
+// ranks: 1 2 3 4 5 6 7 8 9
 // mpi-ranks: 1 2 4
+// two-nodes: 5 7
 #include <cmath>
 #include <dl_comm.h>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of IBM DDL that leaves everything to it: init, rank, memory, allreduce in its short form, finalize.
 // rows: few
-// ranks: 1 2 3 4 5
+// ranks: 1 2 3 4 5 6 7 8 9
 // mpi-ranks: 1 2 4
 // options: -mode r:%n
 #include <cstring>

@@ -10,10 +10,15 @@ constexpr auto reduce = &ddl_allreduce_mpi;  // of a header that needs no other 
 
 #include <cstring>
 
+#include "../heard.hpp"
 #include "check.hpp"
 #include <ddl.hpp>
 
 int main(int arguments, char** words) {
+    float early = 1;
+    CHECK(lacks_line(5, "MPI is not running; call MPI_Init first", [&] {
+              return reduce("", &early, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+          }).empty());
     int level = 0;
     MPI_Init_thread(&arguments, &words, MPI_THREAD_MULTIPLE, &level);
     int rank = -1;
@@ -53,7 +58,9 @@ int main(int arguments, char** words) {
     CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_PACKED, MPI_SUM, MPI_COMM_WORLD) != DDL_SUCCESS);
     CHECK(ddl_allreduce_mpi("", &greatest, static_cast<std::size_t>(-1), MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD) !=
           DDL_SUCCESS);
-    CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_NULL) != DDL_SUCCESS);
+    CHECK(lacks_line(5, "MPI_", [&] {
+              return ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_NULL);
+          }).empty());
     CHECK(ddl_allreduce_mpi("", host, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == DDL_SUCCESS);
 
     CHECK(ddl_free(device) == DDL_SUCCESS);

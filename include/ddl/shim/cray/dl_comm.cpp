@@ -5,7 +5,6 @@
 #include <ddl/shim/dl_comm.h>
 #include <ddl/transport/staging_shape.hpp>
 
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -27,7 +26,7 @@ struct plugin {
     ddl_communicator* world = nullptr;
     bool started = false;
     bool finalized = false;
-    std::atomic<bool> has_teams_of_its_own{false};  // some team was asked for by dl_create_team
+    bool has_teams_of_its_own = false;  // some team was asked for by dl_create_team
     std::map<int, std::shared_ptr<team>> teams;
 
     static plugin& here() {
@@ -130,8 +129,9 @@ bool read_lists(const char* function, void*** tensors, int** lengths, dlDataType
     return true;
 }
 
-/// Makes a team; all ranks do. `making` is held.
-int make_team(plugin& here, const char* function, int id, int threads, int precision) {
+/// Makes a team; all ranks do. `by_program`: dl_create_team does, so numbers are those of teams from here on, for other threads in
+/// the same moment. `making` is held.
+int make_team(plugin& here, const char* function, int id, int threads, int precision, bool by_program) {
     ddl_communicator* const world = here.ranks(true);
     if (world == nullptr) return failed(function, "the plugin is not started; call dl_comm_init first");
     const auto refused = [&](const char* words) {
@@ -150,6 +150,7 @@ int make_team(plugin& here, const char* function, int id, int threads, int preci
         if (const ddl_status status = made->add_thread(world)) return outcome(function, status);
     const std::lock_guard lock{here.changes};
     here.teams[id] = std::move(made);
+    here.has_teams_of_its_own |= by_program;
     return 0;
 }
 
@@ -191,7 +192,7 @@ std::shared_ptr<team> find_team(plugin& here, const char* function, int id) {
         failed(function, wrong);
         return nullptr;
     }
-    return make_team(here, function, id, threads, precision) == 0 ? here.find(id) : nullptr;
+    return make_team(here, function, id, threads, precision, false) == 0 ? here.find(id) : nullptr;
 }
 
 /// Meets the other processes if nobody did. `making` is held.
@@ -253,9 +254,7 @@ DDL_API int dl_create_team(int id, int threads, int precision) {
     return guarded("dl_create_team", [&] {
         plugin& here = plugin::here();
         const std::lock_guard lock{here.making};
-        const int status = make_team(here, "dl_create_team", id, threads, precision);
-        if (status == 0) here.has_teams_of_its_own = true;
-        return status;
+        return make_team(here, "dl_create_team", id, threads, precision, true);
     });
 }
 DDL_API int dl_comm_create_team(int id, int threads, int precision) { return dl_create_team(id, threads, precision); }

@@ -27,6 +27,7 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->host_in = made->host_out = made;
     made->interrupted = false;
     made->opened = ++opened;
+    made->forks = forks::so_far();
     made->ranks = std::move(ranks);
     return made;
 }
@@ -165,6 +166,10 @@ ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicat
 
 ddl_status ddl_close(ddl_communicator* ranks) {
     if (ranks == nullptr) return DDL_OK;
+    if (handles::alive(ranks) && is_of_parent(*ranks)) {  // who closes it when he likes
+        handles::bury(ranks);
+        return DDL_OK;
+    }
     const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
         handles::bury(ranks);
         mapped_memory::here().close(ranks->ranks->memory());
@@ -242,7 +247,8 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
 }
 
 ddl_status ddl_interrupt(ddl_communicator* ranks) {
-    if (!handles::alive(ranks)) return with_communicator(ranks, "interrupt", []() noexcept { return DDL_OK; });
+    if (!handles::alive(ranks) || is_of_parent(*ranks))
+        return with_communicator(ranks, "interrupt", []() noexcept { return DDL_OK; });
     if (ranks->started.load() == 0 && ranks->calls.try_lock()) {  // no call is under way
         ranks->calls.unlock();
         return DDL_OK;

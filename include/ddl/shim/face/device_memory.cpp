@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/error.hpp>
 #include <ddl/shim/device_memory.hpp>
+#include <ddl/shim/forks.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -37,6 +38,7 @@ const device_memory* device_memory::here() noexcept {
     static std::atomic<const device_memory*> found{nullptr};
     static std::atomic<unsigned long long> looked{0};  // when so many libraries were loaded
     if (const device_memory* const known = found.load(std::memory_order_acquire)) return known;
+    const std::lock_guard lock{forks::held_off()};  // to ask takes a lock of the loader
     const unsigned long long now = libraries_so_far();
     if (looked.load(std::memory_order_relaxed) == now) return nullptr;
     if (void* const driver = ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW)) {

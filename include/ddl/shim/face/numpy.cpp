@@ -27,7 +27,7 @@ constexpr std::size_t least = 4096;
 /// The system's memory where peers can map none, as after the end of the communicator, and in a process made by fork.
 void* allocate(void* context, std::size_t bytes) noexcept {
     auto* const ranks = static_cast<ddl_communicator*>(context);
-    if (bytes >= least && handle<ddl_communicator>::alive(ranks)) {
+    if (bytes >= least && handle<ddl_communicator>::alive(ranks) && !is_of_parent(*ranks)) {
         void* data = nullptr;
         const ddl_status status = guarded(this_thread, "allocate", [&] {
             const ddl::memory_source source = ranks->ranks->memory();

@@ -29,6 +29,8 @@ ddl_status with_plan(const ddl_plan* plan, const char* operation, Use use) noexc
     if (!handle<ddl_plan>::alive(plan))
         return refused(DDL_INVALID_ARGUMENT, operation, -1,
                        "this is no plan; make one, and use it until ddl_free_plan");
+    if (is_of_parent(*plan->ranks)) [[unlikely]]
+        return refused_to_child(operation, plan->ranks->rank);
     const std::lock_guard lock{plan->ranks->calls};
     if (!handle<ddl_communicator>::alive(plan->ranks) || plan->ranks->opened != plan->opened)
         return refused(DDL_INVALID_ARGUMENT, operation, -1, "the communicator of this plan was closed; open another");

@@ -36,6 +36,7 @@ ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexc
         }
         *started = handle<ddl_request>::take();
         (*started)->call = std::move(how);
+        (*started)->forks = ranks.forks;
     });
 }
 

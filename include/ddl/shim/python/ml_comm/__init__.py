@@ -23,6 +23,7 @@ import numpy
 import dl_comm
 from dl_comm import finalize, get_nranks, get_rank, init_mpi
 from dl_comm.plugin import number
+from pyddl.arrays import host_copy
 
 __all__ = ["init_mpi", "init", "finalize", "get_rank", "get_nranks", "barrier", "config_team", "broadcast", "gradients",
            "average", "check_buffers_match"]
@@ -106,7 +107,7 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
     """0 if all ranks hold the same bits, else the number of arrays that differ from rank 0's on any rank. All ranks call it."""
     dl_comm.plugin.require("check_buffers_match")
     with dl_comm.plugin.told("broadcast"):
-        own = [numpy.asarray(each) for each in arrays]
+        own = [each if isinstance(each, numpy.ndarray) else host_copy(each) for each in arrays]
     roots = dl_comm.broadcast([numpy.array(each) for each in own], 0)
     differs = numpy.array([mine.tobytes() != first.tobytes() for mine, first in zip(own, roots)], numpy.float64)
     dl_comm.gradients([differs], 0)
@@ -118,7 +119,7 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
 
 def _copies(arrays):
     for each in arrays:
-        yield numpy.array(each)
+        yield host_copy(each)
 
 
 def _team(name, team_id):

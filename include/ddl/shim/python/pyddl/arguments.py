@@ -16,10 +16,16 @@ class Arguments:
     """The part of a communicator that examines arguments; `_handle`, `_rank`, `_size` and `_run` are the communicator's."""
 
     def _refused(self, call, argument, why):
-        """The exception for a call that never came to the library. The others wait in theirs, and are told."""
+        """The exception for a call that never came to the library. The others wait in theirs, and are told.
+
+        `why` is what is wrong with an argument, or what an object's own code threw, which is passed on as it is.
+        """
         if self._size > 1 and self._handle is not None:
             functions.run_allreduce(self._handle, None, None, 1, -1, -1)
-        return type(why)(f"{call}, rank {self._rank}: {argument} {why}")
+        for kind in (TypeError, ValueError):
+            if isinstance(why, kind):
+                return kind(f"{call}, rank {self._rank}: {argument} {why}")
+        return why
 
     def _number(self, call, value, name, bits=32):
         try:
@@ -35,7 +41,7 @@ class Arguments:
                 raise self._refused(call, "type", ValueError("is no DDL_TYPE constant"))
         try:
             span = self._resolve(x, element, writable)
-        except (TypeError, ValueError) as why:
+        except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
             raise self._refused(call, argument, why) from None
         if n is not None:
             count = self._number(call, n, "n", 64)
@@ -55,6 +61,12 @@ class Arguments:
             raise ValueError(f"has elements of type {elements.name_of(span.element)}, and type says "
                              f"{elements.name_of(element)}; pass the type that it has")
         return span
+
+    def _listed(self, call, tensors):
+        try:
+            return list(tensors)
+        except Exception as why:  # pylint: disable=broad-except
+            raise self._refused(call, "tensors", why) from None
 
     def _several(self, call, tensors):
         spans = [self._span(call, tensor, None, None) for tensor in tensors]

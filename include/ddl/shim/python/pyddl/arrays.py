@@ -6,6 +6,7 @@ its axes lie does not matter, so long as it is the same on all ranks.
 """
 
 import ctypes
+import math
 
 import numpy
 
@@ -117,7 +118,7 @@ def _of_interface(data, interface, writable, on_device):
         from . import cuda
         device = cuda.memory()
         device.await_producer(interface.get("stream"))
-    return Span(int(address), _product(shape), number, data, device)
+    return Span(int(address), math.prod(shape), number, data, device)
 
 
 def _of_dlpack(data, writable):
@@ -135,14 +136,18 @@ def _of_dlpack(data, writable):
         from . import cuda
         device = cuda.memory()
         device.await_producer(None)
-    return Span(tensor.address, _product(tensor.shape), tensor.element, tensor, device)
+    return Span(tensor.address, math.prod(tensor.shape), tensor.element, tensor, device)
 
 
-def _product(shape):
-    result = 1
-    for extent in shape:
-        result *= extent
-    return result
+def host_copy(data):
+    """A new NumPy array of the same elements."""
+    interface = getattr(data, "__cuda_array_interface__", None)
+    if interface is None:
+        return numpy.array(data)
+    span = span_of(data, writable=False)
+    whole = numpy.empty(span.count, numpy.dtype(interface["typestr"]))
+    span.device.to_host(whole.ctypes.data, span.address, whole.nbytes)
+    return numpy.lib.stride_tricks.as_strided(whole, interface["shape"], interface.get("strides"))
 
 
 def index(value, bits=64):

@@ -2,6 +2,7 @@
 """The collectives of all ranks, as functions: each is the method of `Communicator` of that name."""
 
 import functools
+import math
 import typing
 
 import numpy
@@ -63,7 +64,7 @@ def zeros(shape: typing.Any, dtype: typing.Any = numpy.float32) -> numpy.ndarray
     extents = (shape,) if numpy.isscalar(shape) else tuple(shape)
     if any(extent < 0 for extent in extents):
         raise ValueError(f"zeros: the shape is {shape}; pass 0 or more for each axis")
-    count = int(numpy.prod(extents, dtype=object))
+    count = math.prod(map(int, extents))
     return here.ranks.malloc(max(count * dtype.itemsize, 1)).array(extents, dtype)
 
 

@@ -63,6 +63,7 @@ class Communicator(Arguments):
 
     def allreduce_n(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> int:
         """The same for a list of arrays of one dtype, in one exchange."""
+        tensors = self._listed("allreduce_n", tensors)
         return self._run("allreduce_n", *self._several("allreduce_n", tensors),
                          self._number("allreduce_n", op, "op"))
 
@@ -117,7 +118,7 @@ class Communicator(Arguments):
 
     def allreduce_n_async(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> Request:
         """Starts an allreduce of several arrays."""
-        tensors = list(tensors)
+        tensors = self._listed("allreduce_n", tensors)
         pointers, counts, number, element = self._several("allreduce_n", tensors)
         return Request(self, "allreduce_n", (pointers, counts, number, element,
                                              self._number("allreduce_n", op, "op")), (tensors, pointers, counts))

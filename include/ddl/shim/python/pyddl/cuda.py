@@ -47,6 +47,8 @@ class Memory:
         self._copy(target, source, size, target)
 
     def _copy(self, target, source, size, pointer):
+        if size == 0:  # of which there need be no memory
+            return
         context = c_void_p()
         self._call("cuPointerGetAttribute", byref(context), c_int(_CONTEXT_OF_POINTER), c_uint64(pointer))
         self._call("cuCtxPushCurrent_v2", context)

@@ -2,6 +2,7 @@
 """Memory that the other ranks of the host can map: a collective on it copies nothing."""
 
 import ctypes
+import math
 
 import numpy
 
@@ -45,7 +46,7 @@ class Memory:
         """A NumPy array over its first bytes."""
         dtype = numpy.dtype(dtype)
         shape = (shape,) if numpy.isscalar(shape) else tuple(shape)
-        count = int(numpy.prod(shape, dtype=object))
+        count = math.prod(map(int, shape))
         if count < 0 or count * dtype.itemsize > self.nbytes:
             raise ValueError(f"an array of shape {shape} and {dtype} needs {count * dtype.itemsize} bytes, and this memory "
                              f"has {self.nbytes}")

@@ -87,5 +87,8 @@ class DevicePlan(Plan):
         self._await_producer = await_producer
 
     def __call__(self) -> int:
-        self._await_producer()
+        try:
+            self._await_producer()
+        except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
+            raise self._communicator._refused("run_plan", "x", why) from None
         return super().__call__()
