@@ -77,7 +77,7 @@ struct default_schedule<collective::scatter, Commutes, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_to_all, Commutes, Transport> {
-    using type = selected<at_most<65536, direct>, otherwise<ring>>;
+    using type = selected<at_most<(1 << 20), direct>, otherwise<ring>>;
 };
 
 /// Levels whose innermost is a library that carries whole collectives.
