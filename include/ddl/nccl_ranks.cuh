@@ -141,7 +141,8 @@ private:
 
         /// Whether a peer has failed, where the host knows: it comes to nothing any more.
         bool has_failed() const noexcept {
-            if constexpr (requires { host->listen(call_site{name}); }) try {
+            if constexpr (requires { host->has_failed(); }) return host->has_failed();
+            else if constexpr (requires { host->listen(call_site{name}); }) try {
                     host->listen(call_site{name});
                 } catch (const error&) { return true; }
             return false;

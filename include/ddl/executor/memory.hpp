@@ -148,8 +148,8 @@ public:
         std::byte* const half = ranks_.staging(peer) + turn % turns * (ranks_.staging_bytes() / turns);
         return reinterpret_cast<Element*>(half) + static_cast<std::size_t>(part) * each;
     }
-    /// Whether cache lines for `bytes` are to be taken back: one alone comes as early by the store itself, and many stand in the way
-    /// of those that this call still reads.
+    /// Whether cache lines for `bytes` are to be taken back: one alone comes as early by the store itself, and many stand in
+    /// the way of those that this call still reads.
     static constexpr bool reclaims(std::size_t bytes) noexcept {
         return bytes > 64 && bytes <= limits_of<Transport>.reclaimed;
     }

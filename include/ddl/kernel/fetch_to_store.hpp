@@ -6,7 +6,8 @@
 namespace ddl::kernel {
 
 /// Asks for the cache lines of `bytes` bytes at `at`, to store to them: other cores give their copies up, and the stores that
-/// follow need not wait for that. Does not block, and changes no byte. A line of which stores come late is lost again to whoever reads it.
+/// follow need not wait for that. Does not block, and changes no byte. A line that is not stored to soon goes back to
+/// whoever reads it.
 inline void fetch_to_store(const std::byte* at, std::size_t bytes) noexcept {
     constexpr std::size_t line = 64;
     for (std::size_t done = 0; done < bytes; done += line)

@@ -217,7 +217,8 @@ private:
         check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
         if (cooperative == 0)
             throw error(errc::system, name, rank_, -1,
-                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang",
+                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang; use "
+                        "ddl::staged",
                         device_);
         check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&together, run_on_device<no_work>, longest_device_block, 0),
               "cudaOccupancyMaxActiveBlocksPerMultiprocessor");

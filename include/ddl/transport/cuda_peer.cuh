@@ -195,7 +195,10 @@ public:
         if (blocks_) await_stream(where);
     }
 
-    void retreat() const noexcept { side_->retreat(); }
+    void retreat() const noexcept {
+        if (side_->host.has_failed()) side_->team->give_up(rank());  // a peer's grid may come yet, and wait for ours
+        side_->retreat();
+    }
 
     class deferral;
     /// For nonblocking calls: what the caller has put on the stream comes before. In the caller's thread; see `start`.

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,7 +39,7 @@ struct cuda_side {
     }
     /// Throws what a grid left.
     void heed_fault(const call_site& where) {
-        const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_relaxed);
+        const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_acquire);
         if (missed == 0) return;
         host.listen(where);  // whose grid did not come may have said why
         const error failure(

@@ -74,7 +74,8 @@ public:
     void give_up(int rank) noexcept {
         turns_.abandon();
         for (std::size_t i = 0; i < devices_.size(); ++i)
-            std::atomic_ref{faults_[i]}.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_relaxed);
+            std::atomic_ref{faults_[i]}.store(static_cast<std::uint64_t>(rank) + 1,
+                                              std::memory_order_release);  // after what the host was told
     }
 
     /// Ranks on the device of `rank`, and the lowest of them, which launches for all.

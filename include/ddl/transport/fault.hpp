@@ -31,8 +31,8 @@ inline error still_broken(const fault& known, const call_site& where, int rank) 
                  "the communicator is broken since an earlier call [%s]", known.words);
 }
 
-/// What `work` throws; nothing if it ends well. What is no error of ours is taken for a lack of
-/// memory. For ranks that must go on together whatever befalls one.
+/// What `work` throws; nothing if it ends well. What is no error of ours is taken for a lack of memory. For ranks that must
+/// go on together whatever befalls one.
 template <class Work>
 std::optional<error> failure_of(const call_site& where, int rank, const Work& work) {
     try {
