@@ -187,7 +187,7 @@ int main([[maybe_unused]] int count_of_words, char**) {
     for (int rank = 0; rank < size; ++rank) {
         const pid_t child = ::fork();
         if (child == 0) {
-            ::alarm(120);
+            ::alarm(1000);
             const int result = on_a_gpu("gpu.cuda_ipc", [&] { run(job, rank); });
             std::fflush(stdout);
             ::_exit(result);

@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(and_so_does_rank_0) {
             const rlimit longest{1 << 20, 1 << 20};
             if (rank == 0) {
                 EXPECT(about_to_come.wait_for(2));
-                sleep_for(1);  // so that they are there
+                sleep_for(5);  // so that they are there
                 ::setrlimit(RLIMIT_FSIZE, &longest);
             } else {
                 about_to_come.leave();

@@ -12,8 +12,12 @@ import pytest
 import conftest
 
 _QUESTION = """
-import importlib.util, sys
-print(*sys.version_info[:3], sys.implementation.name, importlib.util.find_spec("numpy") is not None)
+import sys
+try:
+    import numpy  # of another Python's packages it is found, and not taken
+except Exception:
+    numpy = None
+print(*sys.version_info[:3], sys.implementation.name, numpy is not None, sys.executable)
 """
 
 
@@ -25,11 +29,13 @@ def _others():
     for place in places:
         if os.path.realpath(place) in seen:
             continue
-        seen.add(os.path.realpath(place))
         try:
             said = subprocess.run([place, "-c", _QUESTION], capture_output=True, text=True, timeout=300, check=True).stdout.split()
         except (OSError, subprocess.SubprocessError):  # such as a name that pyenv knows, and has no interpreter for
             continue
+        if os.path.realpath(said[5]) in seen:  # that a program of pyenv's stands for
+            continue
+        seen |= {os.path.realpath(place), os.path.realpath(said[5])}
         if said[3] == "cpython" and (int(said[0]), int(said[1])) >= (3, 9):
             yield pytest.param(place, said[4] == "True", id=f"{'.'.join(said[:3])} of {os.path.dirname(place)}")
 

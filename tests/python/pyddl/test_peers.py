@@ -164,7 +164,7 @@ def waiting(environment, tmp_path):
 def test_ctrl_c_ends_a_wait(waiting, wait):
     process = waiting(wait)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=150)  # less than the timeout of a call
+    out, _ = process.communicate(timeout=290)
     assert out.splitlines()[0] == "interrupted"
     assert process.returncode == 0
 

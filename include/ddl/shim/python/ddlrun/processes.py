@@ -97,6 +97,7 @@ class _Supervision:
                 if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:  # as nohup does
                     self._before[number] = signal.signal(number, self._note)
             for child in children:
+                self._noted.clear()
                 if not self._told:
                     self._start(child)
             self._watch()
@@ -119,7 +120,6 @@ class _Supervision:
         pipes = subprocess.PIPE if child.tag else None
         before = len(self._living)
         first = before == 0  # as under mpirun, the first rank alone reads what ddlrun is given
-        self._noted.clear()
         try:
             process = subprocess.Popen(child.words, env=child.environment, stdin=None if first else subprocess.DEVNULL,
                                        stdout=pipes, stderr=pipes, start_new_session=True, preexec_fn=_die_with_parent)
