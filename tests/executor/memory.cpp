@@ -40,21 +40,18 @@ void run_watched(int ranks, const std::function<void(watched&)>& body) {
     });
 }
 
-void until(const std::atomic<bool>& fact) {
-    for (ddl::patience waiting{patient}; !fact;)
+void until(const std::function<bool()>& fact) {
+    for (ddl::patience waiting{patient}; !fact();)
         require(!waiting.pause() || !waiting.expired(), "it never came so far");
 }
 /// What a rank does that is asleep between two looks at a notice: the notice has come meanwhile, a failure too, and it hears that.
 void hear_of_the_failure(watched& ranks) {
-    for (ddl::patience waiting{patient}; !ranks.has_failed();)
-        require(!waiting.pause() || !waiting.expired(), "nobody has failed");
+    until([&] { return ranks.has_failed(); });
     ranks.listen({"a look at last"});
 }
 
-}  // namespace
-
-// A rank that leaves a call waits for those who touch its buffers, and for nobody else: they may have left long before.
-BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_that_have_left_by_a_mismatch) {
+/// The last rank looks late, at a call that the others have left with `theirs`: it hears of their failure, and waits for nobody.
+void the_last_looks_when_all_have_left(std::size_t count_of_the_last, ddl::errc theirs) {
     for (const int size : {2, 3, 4}) {
         std::atomic<int> over{0};
         run_watched(size, [&](watched& ranks) {
@@ -63,30 +60,22 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_that_have_left_by_a_mismatch) {
             bool waited = false;
             ranks.while_waiting = [&] { waited = true; };
             const ddl::error failure = error_of([&] {
-                ddl::memory_call{ranks, calling(is_late ? 8 : 7), true}.enter();
+                ddl::memory_call{ranks, calling(is_late ? count_of_the_last : 7), true}.enter();
             });
-            require(failure.code() == (is_late ? ddl::errc::system : ddl::errc::mismatch), failure.what());
+            require(failure.code() == (is_late ? ddl::errc::system : theirs), failure.what());
             require(!is_late || !waited, "it waits in vain");
             if (!is_late && ++over == size - 1) ranks.fail(ddl::errc::system, "left with its error");
         });
     }
 }
 
-BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_whose_call_is_over) {
-    for (const int size : {2, 3, 4}) {
-        std::atomic<int> over{0};
-        run_watched(size, [&](watched& ranks) {
-            const bool is_late = ranks.rank() == size - 1;
-            if (is_late) ranks.before_notices = [&] { hear_of_the_failure(ranks); };
-            bool waited = false;
-            ranks.while_waiting = [&] { waited = true; };
-            const ddl::error failure = error_of([&] { ddl::memory_call{ranks, calling(7), true}.enter(); });
-            require(failure.code() == (is_late ? ddl::errc::system : no_error), failure.what());
-            require(!is_late || !waited, "it waits in vain");
-            if (!is_late && ++over == size - 1) ranks.fail(ddl::errc::system, "left with its error");
-        });
-    }
+}  // namespace
+
+// A rank that leaves a call waits for those who touch its buffers, and for nobody else: they may have left long before.
+BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_that_have_left_by_a_mismatch) {
+    the_last_looks_when_all_have_left(8, ddl::errc::mismatch);
 }
+BOOST_AUTO_TEST_CASE(nobody_waits_for_ranks_whose_call_is_over) { the_last_looks_when_all_have_left(7, no_error); }
 
 BOOST_AUTO_TEST_CASE(nobody_leaves_while_a_peer_touches_its_buffers) {
     std::atomic<bool> touched{false};
@@ -97,7 +86,7 @@ BOOST_AUTO_TEST_CASE(nobody_leaves_while_a_peer_touches_its_buffers) {
         ddl::memory_call here{ranks, calling(7), true};
         if (ranks.rank() == 1) {
             ranks.before_notices = [&] {
-                until(touched);
+                until([&] { return touched.load(); });
                 ranks.fail(ddl::errc::system, "the device says no");
                 ranks.listen({"after its own failure"});
             };
@@ -110,8 +99,7 @@ BOOST_AUTO_TEST_CASE(nobody_leaves_while_a_peer_touches_its_buffers) {
             require_error(ddl::errc::system, "the device says no", [&] {
                 here.share([&] {
                     touched = true;
-                    for (ddl::patience waiting{patient}; !waits && !left;)
-                        require(!waiting.pause() || !waiting.expired(), "it neither waits nor leaves");
+                    until([&] { return waits || left; });
                     untouched = true;
                 });
             });
@@ -126,8 +114,7 @@ BOOST_AUTO_TEST_CASE(nobody_touches_buffers_of_a_rank_that_has_left) {
         ddl::memory_call here{ranks, calling(7), true};
         if (ranks.rank() == 1) {
             ranks.before_notices = [&] {
-                for (ddl::patience waiting{patient}; in_the_call < 2;)
-                    require(!waiting.pause() || !waiting.expired(), "the others do not come");
+                until([&] { return in_the_call == 2; });
                 ranks.fail(ddl::errc::system, "the device says no");
                 ranks.listen({"after its own failure"});
             };
@@ -136,7 +123,7 @@ BOOST_AUTO_TEST_CASE(nobody_touches_buffers_of_a_rank_that_has_left) {
         } else {
             ranks.before_notices = [&, counted = false]() mutable {
                 if (!std::exchange(counted, true)) ++in_the_call;
-                until(left);
+                until([&] { return left.load(); });
             };
             here.announce();
             require_error(ddl::errc::system, "the device says no",
@@ -152,7 +139,7 @@ BOOST_AUTO_TEST_CASE(nor_those_of_a_rank_whose_own_work_has_failed) {
         ddl::memory_call here{ranks, calling(7), true};
         here.announce();
         if (ranks.rank() == 0) announced = true;
-        until(ranks.rank() == 0 ? left : announced);
+        until([&] { return (ranks.rank() == 0 ? left : announced).load(); });
         const ddl::error failure = error_of([&] {
             here.share([&] {
                 require(ranks.rank() == 1, "the buffers are gone");
