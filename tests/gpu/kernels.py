@@ -4,6 +4,7 @@
 No kernel spills, takes more arguments than it is handed, or has more registers than two of its blocks on a multiprocessor
 leave it, and all but the one-shot load and store 16 bytes at a time: several loads are on their way before the first value
 is used. Flags are acquired and released at the scope of the system, and at no narrower one: others of them lie in other GPUs.
+Nothing is loaded through the cache for what never changes, which no acquired flag empties: peers write while a kernel runs.
 
 kernels.py NVDISASM CUBIN: whether the same kernels do so in machine code, where the assembler has had its say.
 
@@ -33,23 +34,27 @@ NARROW_FLAG = re.compile(r"\b(?:ld|st|atom|red|fence)\.(?:\w+\.)*(?:gpu|cluster|
 FLAGS_CODE = {"acquires": re.compile(r"\bLDG?\.E\.64\.STRONG\.SYS\b"),
               "releases": re.compile(r"\bMEMBAR\.\w+\.SYS\b(?s:.*)\bSTG?\.E\.64\.STRONG\.SYS\b")}
 NARROW_FLAG_CODE = re.compile(r"\b(?:LD|ST)G?\.E\.64\.STRONG\.(?!SYS\b)\w+|\bMEMBAR\.\w+\.(?!SYS\b)\w+")
+UNCHANGING = re.compile(r"\bld\.(?:\w+\.)*nc\b[\w.]*")
+UNCHANGING_CODE = re.compile(r"\bLDG?\.[\w.]*CONSTANT\b[\w.]*")
 
 MACHINE_CODE = re.compile(r"^\.text\.(\w+):\n(.*?)(?=^\.text\.|\Z)", re.MULTILINE | re.DOTALL)
 WIDE_CODE = {"loads": re.compile(r"\bLDG?\.E(?:\.\w+)*?\.128\b"), "stores": re.compile(r"\bSTG?\.E(?:\.\w+)*?\.128\b")}
 
 
-def complaints_of_flags(name, body, wide_scope, narrow_scope):
+def complaints_of_flags(name, body, wide_scope, narrow_scope, unchanging):
     for does, pattern in wide_scope.items():
         if "run_without_meetings" not in name and not pattern.search(body):
             yield f"{name} never {does} a flag at the scope of the system"
     if found := narrow_scope.search(body):
         yield f"{name} says {found.group()}: flags are for other GPUs, too"
+    if found := unchanging.search(body):
+        yield f"{name} says {found.group()}: what a peer has stored meanwhile may not be seen"
 
 
 def complaints_of_machine_code(listing, kernels=FEWEST_WIDE_KERNELS):
     bodies = [(name, body) for name, body in MACHINE_CODE.findall(listing) if WIDE.search(name)]
     for name, body in MACHINE_CODE.findall(listing):
-        yield from complaints_of_flags(name, body, FLAGS_CODE, NARROW_FLAG_CODE)
+        yield from complaints_of_flags(name, body, FLAGS_CODE, NARROW_FLAG_CODE, UNCHANGING_CODE)
     if len(bodies) < kernels:
         yield f"the disassembler lists {len(bodies)} kernels that load packets, not {kernels}"
     for name, body in bodies:
@@ -70,7 +75,7 @@ def complaints(ptx, report, kernels=FEWEST_KERNELS):
         if int(registers) > MOST_REGISTERS:
             yield f"{name} uses {registers} registers, above {MOST_REGISTERS}"
     for found in KERNEL.finditer(ptx):
-        yield from complaints_of_flags(found.group(1), found.group(0), FLAGS, NARROW_FLAG)
+        yield from complaints_of_flags(found.group(1), found.group(0), FLAGS, NARROW_FLAG, UNCHANGING)
         taken = sum(map(int, ARGUMENTS.findall(found.group(0))))
         most = next(most for kind, most in MOST_ARGUMENTS.items() if kind in found.group(1))
         if taken > most:
@@ -115,6 +120,7 @@ def wrong_answers():
         ((entry("a_two_shot", wide.replace("ld.relaxed.sys", "ld.relaxed.gpu")), good[1]), 1),
         ((entry("a_two_shot", wide + "fence.acq_rel.gpu;"), good[1]), 1),
         ((entry("a_two_shot", wide + "membar.gl;"), good[1]), 1),
+        ((entry("a_two_shot", wide + "ld.global.nc.v4.u32 {a};"), good[1]), 1),
     ]
     for (ptx, report), expected in cases:
         found = list(complaints(ptx, report, kernels=1))
@@ -124,7 +130,8 @@ def wrong_answers():
     codes = [
         ("LDG.E.128 R4, [R2]; ST.E.128.STRONG.SM [R6], R4;", 0),
         ("LD.E.64 R4, [R2]; STG.E.128 [R6], R4;", 1),
-        ("LDG.E.128.CONSTANT R4, [R2]; STS.128 [R6], R4;", 1),
+        ("LDG.E.128 R4, [R2]; STS.128 [R6], R4;", 1),
+        ("LDG.E.128.CONSTANT R4, [R2]; STG.E.128 [R6], R4;", 1),
         ("", 2),
     ]
     codes = [(body + flags, expected) for body, expected in codes]
