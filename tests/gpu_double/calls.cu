@@ -3,6 +3,7 @@
 // its device, or end well where nobody could be told; and never hang.
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
 #include <ddl/transport/cuda_ipc_device.cuh>
 #include <ddl/transport/cuda_peer.cuh>
 #include <ddl/transport/staged.cuh>
@@ -11,10 +12,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "../collective/require.hpp"
 #include "../gpu/gpu_test.cuh"
@@ -88,20 +91,25 @@ void calls_keep_to_their_streams() {
         ddl::timeout{10});
 }
 
-/// Two GPUs that meet, and one rank's body leaves when its grid has not begun: the other's stops at once, and says why.
-void a_body_that_leaves_stops_its_peers() {
+/// Two GPUs that meet, and one rank's body leaves when its grid has not begun: the other's stops at once, and says why. In the
+/// team of the body, and in one split from it.
+void a_body_that_leaves_stops_its_peers(bool in_a_part) {
     if (ddl::require_devices("gpu_double.calls") < 2) return;
-    std::optional<ones> data[2];  // which outlive the body: memory can be freed when all grids have ended
+    // which outlive the body: memory can be freed, and a team left, when all grids have ended
+    std::optional<ones> data[2];
+    std::optional<ddl::cuda_peer> teams[2];
     std::atomic<bool> launched{false};
     std::atomic<bool> goes_on{false};
     std::string left;
     try {
         ddl::cuda_peer::run(
             2,
-            [&](ddl::cuda_peer& team) {
+            [&](ddl::cuda_peer& whole) {
                 const auto good = [&](cudaError_t status) {
-                    ddl::require_cuda(status, "streams", team.rank(), team.device());
+                    ddl::require_cuda(status, "streams", whole.rank(), whole.device());
                 };
+                std::optional<ddl::cuda_peer>& kept = teams[whole.rank()];
+                ddl::cuda_peer& team = in_a_part ? kept.emplace(whole.split(0, whole.rank())) : whole;
                 const std::span<float> values = data[team.rank()].emplace().values();
                 cudaStream_t stream = nullptr;
                 good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -131,6 +139,48 @@ void a_body_that_leaves_stops_its_peers() {
             ddl::timeout{600});
     } catch (const std::logic_error& first) { left = first.what(); }
     require(left == "of its own", "a body's exception is what the run throws");
+}
+
+/// Tensors that say when they are looked at.
+struct watched_tensors {
+    std::vector<std::span<float>> all;
+    std::function<void()> looked_at;
+
+    auto begin() const {
+        looked_at();
+        return all.begin();
+    }
+    auto end() const { return all.end(); }
+};
+
+/// Two GPUs that meet, and one rank fails when the other has launched, with blocks that would wait for long: nobody leaves the call
+/// while a grid runs in its buffers.
+void no_grid_outlives_a_call_that_fails() {
+    if (ddl::require_devices("gpu_double.calls") < 2) return;
+    cudaStream_t streams[2] = {};
+    ddl::cuda_peer::run(
+        2,
+        [&](ddl::cuda_peer& team) {
+            const ones data;
+            cudaStream_t& stream = streams[team.rank()];
+            ddl::require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "streams", team.rank(), 0);
+            auto queued = team.on(stream);
+            int looks = 0;
+            ddl::allreduce_n(queued, watched_tensors{{data.values()}, [&] { ++looks; }});
+            queued.wait();
+            ddl::barrier(team);
+            const auto fails_at_the_last = [&] {  // where a rank launches
+                if (--looks != 0 || team.rank() == 0) return;
+                while (cudaStreamQuery(streams[0]) == cudaSuccess) std::this_thread::yield();
+                static_cast<void>(cudaGetLastError());
+                throw ddl::error(ddl::errc::system, "test", 1, -1, "a tensor that is none");
+            };
+            const ddl::error failure =
+                error_of([&] { ddl::allreduce_n(queued, watched_tensors{{data.values()}, fails_at_the_last}); });
+            require(failure.code() != no_error, "the call ended well");
+            require(cudaStreamQuery(stream) == cudaSuccess, "its grid still runs");
+        },
+        ddl::timeout{60});
 }
 
 /// Ranks of one GPU of which not all are captured, or each by itself: all are told, and the next call goes well.
@@ -180,7 +230,9 @@ void devices_that_cannot_take_part() {
 int main() {
     return on_a_gpu("gpu_double.calls", [] {
         calls_keep_to_their_streams();
-        a_body_that_leaves_stops_its_peers();
+        a_body_that_leaves_stops_its_peers(false);
+        a_body_that_leaves_stops_its_peers(true);
+        no_grid_outlives_a_call_that_fails();
         captures_apart();
         devices_that_cannot_take_part();
         every_call_may_fail("cuda_peer", peers);

@@ -99,8 +99,10 @@ public:
             devices.push_back(static_cast<int>(device));
         std::shared_ptr<cuda_team> shared;
         if (part.rank() == 0)
-            if (const auto failure = failure_of(
-                    where, rank(), [&] { shared = std::make_shared<cuda_team>(std::move(devices), operation); })) {
+            if (const auto failure = failure_of(where, rank(), [&] {
+                    shared = std::make_shared<cuda_team>(std::move(devices), operation);
+                    side_->team->add_part(shared);
+                })) {
                 part.fail(failure->code(), failure->what());
                 throw error(*failure);
             }

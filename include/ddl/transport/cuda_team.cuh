@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -70,12 +71,22 @@ public:
         return event;
     }
 
-    /// Makes all blocks give up that wait for a rank whose grid did not start.
+    /// Makes all blocks give up that wait for a rank whose grid did not start. Of the teams split from this one, too: their hosts
+    /// hear of the failure, and launch nothing any more.
     void give_up(int rank) noexcept {
         turns_.abandon();
         for (std::size_t i = 0; i < devices_.size(); ++i)
             std::atomic_ref{faults_[i]}.store(static_cast<std::uint64_t>(rank) + 1,
                                               std::memory_order_release);  // after what the host was told
+        const std::lock_guard lock{parts_mutex_};
+        for (const std::weak_ptr<cuda_team>& part : parts_)
+            if (const auto still = part.lock()) still->give_up(0);  // whoever it was has said so
+    }
+    /// A team that was split from this one.
+    void add_part(const std::shared_ptr<cuda_team>& part) {
+        const std::lock_guard lock{parts_mutex_};
+        std::erase_if(parts_, [](const auto& old) { return old.expired(); });
+        parts_.push_back(part);
     }
 
     /// Ranks on the device of `rank`, and the lowest of them, which launches for all.
@@ -176,6 +187,8 @@ private:
     std::vector<cudaEvent_t> events_;
     std::vector<std::optional<unsigned long long>> last_captures_;
     launch_order::turns turns_;
+    std::mutex parts_mutex_;
+    std::vector<std::weak_ptr<cuda_team>> parts_;
     std::uint64_t* faults_ = nullptr;
     int most_blocks_ = 0;
 };
