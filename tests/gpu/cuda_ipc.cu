@@ -141,8 +141,11 @@ void run_rank(const std::string& job, int rank) {
     std::vector<float> on_the_host(100);
     require_error(ddl::errc::invalid_argument, "is host memory", [&] { ddl::allreduce(team, on_the_host); });
     ddl::require_cuda(cudaFreeAsync(data, stream), "cudaFreeAsync", rank, 0);
-    mistakes(team);
     on_streams(team, stream);
+#ifdef CUDA_DOUBLE
+    require(cuda_double::devices_prepared() == 1, "a process took up a GPU that is not its own");
+#endif
+    mistakes(team);
     team.on(stream).wait();
     ddl::require_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy", rank, 0);
 }

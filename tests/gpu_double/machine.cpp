@@ -2,6 +2,7 @@
 // Devices, errors, and calls that are told to fail.
 #include "machine.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,6 +56,7 @@ cudaError_t admit(const char* name, asks what) {
         return all.failing_status;
     if (what == asks::nothing) return cudaSuccess;
     if (all.devices.empty()) return cudaErrorNoDevice;
+    all.devices[static_cast<std::size_t>(current())].prepared = true;
     if (what == asks::no_fault_nor_capture)
         if (const cudaError_t status = forbidden_by_captures(); status != cudaSuccess) return status;
     return all.devices[static_cast<std::size_t>(current())].fault;
@@ -78,6 +80,11 @@ bool failed() {
     const bool has = all.failing_after < 0;
     all.failing_after = -1;
     return has;
+}
+int devices_prepared() {
+    const lock held;
+    const auto& all = machine::get().devices;
+    return static_cast<int>(std::count_if(all.begin(), all.end(), [](const device& each) { return each.prepared; }));
 }
 int errors_left() {
     const lock held;
@@ -162,6 +169,7 @@ cudaError_t cudaSetDevice(int device) {
     return called("cudaSetDevice", asks::nothing, [&](lock&) {
         if (!exists(device)) return cudaErrorInvalidDevice;
         current() = device;
+        machine::get().devices[static_cast<std::size_t>(device)].prepared = true;
         return cudaSuccess;
     });
 }

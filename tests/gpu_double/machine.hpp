@@ -62,6 +62,7 @@ struct capture {
 struct device {
     int number = 0;
     int free_blocks = 0;
+    bool prepared = false;            // it was some thread's current device
     cudaError_t fault = cudaSuccess;  // which stays
     std::set<int> peers{};            // that it may reach
     CUstream_st* legacy = nullptr;

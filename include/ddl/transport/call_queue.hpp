@@ -64,6 +64,9 @@ public:
         changed_.wait(lock, [this] { return pending_.load(std::memory_order_relaxed) == 0; });
     }
 
+    /// Whether this thread is one that carries out calls of others.
+    static bool is_its_thread() noexcept { return carrying_out_ != nullptr; }
+
 private:
     struct entry {
         std::function<void()> call;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/cuda_status.cuh>
 
 #include <memory>
@@ -21,6 +22,12 @@ private:
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then that of before
 };
 
+/// A thread that carries out calls of others keeps the device of their rank: were the one before made current again, as a
+/// `device_scope` does, CUDA would prepare that one, of which the process may have no need.
+inline void keep_device(int device, int rank) {
+    if (call_queue::is_its_thread()) require_cuda(cudaSetDevice(device), "cudaSetDevice", rank, device);
+}
+
 /// Where a stream of CUDA stood when this was made. The default stream of a thread may be another one by the same handle:
 /// so a thread that carries out calls of another lets its stream `follow` what that thread had given its own.
 class cuda_moment {
@@ -39,6 +46,7 @@ public:
     }
     /// What `stream` is given from now on comes after.
     void follow(cudaStream_t stream) const {
+        keep_device(device_, rank_);
         const device_scope scope{device_, rank_};
         require_cuda(cudaStreamWaitEvent(stream, event_.get(), 0), "cudaStreamWaitEvent", rank_, device_);
     }

@@ -311,6 +311,7 @@ public:
     }
     /// The stream of the thread that carries the call out may be another one than the caller's, by the same handle.
     void begin() const {
+        keep_device(side_->device(), rank());
         if (moment_) moment_->follow(stream_);
     }
     void end() const {

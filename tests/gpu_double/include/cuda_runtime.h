@@ -222,6 +222,9 @@ cudaError_t launch(const char* name, bool cooperative, dim3 blocks, dim3 threads
 /// What all devices can do from now on: load from and store to each other, and run what is launched cooperatively.
 void set_abilities(bool reach_each_other, bool launch_cooperatively);
 
+/// On how many devices this process has done something, or made them a thread's current one: CUDA keeps memory there for it.
+int devices_prepared();
+
 /// From now on the call `name` ends in `status`, when it has been made `before` times more; once. No name: any call.
 void fail(const char* name, int before, cudaError_t status);
 /// Whether that has happened. It is forgotten then.
