@@ -143,7 +143,7 @@ void scatter_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_
         });
 }
 
-/// Memory that lives on the stream of a call: NCCL has enqueued its work when this goes. Only the rank's device reaches it.
+/// Memory that lives on the stream of a call: NCCL has enqueued its work when this goes.
 template <class Checking, class Host>
 auto nccl_scratch(nccl<Host>& ranks, std::size_t bytes) {
     const auto release = [device = ranks.device(), stream = ranks.stream()](void* data) noexcept {
@@ -158,8 +158,7 @@ auto nccl_scratch(nccl<Host>& ranks, std::size_t bytes) {
     if (bytes != 0)
         prepared<Checking>(ranks.host(), [&] {
             const device_scope scope{ranks.device(), ranks.rank()};
-            require_cuda(cudaMallocAsync(&data, bytes, ranks.stream()), "cudaMallocAsync", ranks.rank(),
-                         ranks.device());
+            data = ranks.allocate(bytes);
         });
     return std::unique_ptr<void, decltype(release)>{data, release};
 }

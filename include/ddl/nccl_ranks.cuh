@@ -8,12 +8,14 @@
 #include <ddl/transport/cuda_status.cuh>
 #include <ddl/transport/nccl_names.cuh>
 #include <ddl/transport/stream_policy.cuh>
+#include <ddl/transport/threads.hpp>
 
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace ddl {
 
@@ -48,6 +50,7 @@ public:
         config.blocking = 0;
         const device_scope scope{device(), rank()};
         try {
+            side_->find_neighbours();
             require_nccl(ncclCommInitRankConfig(&side_->ranks, size(), id, rank(), &config), "ncclCommInitRankConfig",
                          rank(), nullptr);
             side_->await_nccl("ncclCommInitRankConfig", call_site{name});
@@ -106,8 +109,11 @@ public:
     void carry(const call& what, std::initializer_list<buffer> buffers, Enqueue enqueue) {
         const call_site where{to_string(what.what), 0};
         prepared<Checking>(host(), [&] {
-            for (const auto& [which, data, count] : buffers)
+            for (const auto& [which, data, count] : buffers) {
                 require_memory_of(device(), which, data, count, where, rank());
+                for (const int other : side_->neighbours)
+                    if (count != 0) require_pool_opened_to(other, which, data, where, rank());
+            }
         });
         compare_levels<Checking>(host(), what);
         half_done guard{host()};
@@ -122,8 +128,18 @@ public:
         guard.end();
     }
 
+    /// Memory of the rank's device that `stream` gives and takes, which cudaFreeAsync ends. NCCL's kernels on other GPUs reach it.
+    void* allocate(std::size_t bytes) {
+        void* data = nullptr;
+        require_cuda(cudaMallocFromPoolAsync(&data, bytes, side_->open_pool(), stream_), "cudaMallocFromPoolAsync",
+                     rank(), device());
+        return data;
+    }
+
 private:
     struct rank_side {
+        using pool_type = std::shared_ptr<std::remove_pointer_t<cudaMemPool_t>>;
+
         explicit rank_side(Host* wire) noexcept : host{wire} {}
         rank_side(const rank_side&) = delete;
         rank_side& operator=(const rank_side&) = delete;
@@ -137,6 +153,40 @@ private:
                 if (ncclCommGetAsyncError(ranks, &status) != ncclSuccess) break;
             }
             static_cast<void>(status == ncclSuccess ? ncclCommDestroy(ranks) : ncclCommAbort(ranks));
+        }
+
+        /// Finds GPUs of this process that reach this one: NCCL's kernels there touch buffers of this rank where they lie.
+        void find_neighbours() {
+            if constexpr (std::same_as<Host, threads>)
+                for (const std::uint64_t word : host->exchange(static_cast<std::uint64_t>(device), call_site{name})) {
+                    const int other = static_cast<int>(word);
+                    int reaches = 0;
+                    if (other != device)
+                        require_cuda(cudaDeviceCanAccessPeer(&reaches, other, device), "cudaDeviceCanAccessPeer",
+                                     host->rank(), device);
+                    if (reaches != 0) neighbours.push_back(other);
+                }
+        }
+        cudaMemPool_t open_pool() {
+            if (pool != nullptr) return pool.get();
+            const auto place_of = [](int number) {
+                cudaMemLocation place{};
+                place.type = cudaMemLocationTypeDevice;
+                place.id = number;
+                return place;
+            };
+            cudaMemPoolProps how{};
+            how.allocType = cudaMemAllocationTypePinned;
+            how.location = place_of(device);
+            cudaMemPool_t made = nullptr;
+            require_cuda(cudaMemPoolCreate(&made, &how), "cudaMemPoolCreate", host->rank(), device);
+            pool_type held{made, [](cudaMemPool_t old) noexcept { quietly(cudaMemPoolDestroy(old)); }};
+            for (const int other : neighbours) {
+                const cudaMemAccessDesc access{place_of(other), cudaMemAccessFlagsProtReadWrite};
+                require_cuda(cudaMemPoolSetAccess(made, &access, 1), "cudaMemPoolSetAccess", host->rank(), device);
+            }
+            pool = std::move(held);
+            return made;
         }
 
         /// Whether a peer has failed, where the host knows: it comes to nothing any more.
@@ -196,6 +246,8 @@ private:
         Host* host;
         ncclComm_t ranks = nullptr;
         int device = 0;
+        std::vector<int> neighbours{};
+        pool_type pool{};
     };
 
     nccl(std::shared_ptr<rank_side> side, cudaStream_t stream, bool blocks) noexcept

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -83,6 +84,17 @@ void carry_all(ddl::nccl<Host>& gpus) {
     require(on_the_host(on_a_stream) == std::vector<float>(10, static_cast<float>(size)), "a policy's stream");
     std::vector<float> elsewhere(10);
     require_error(ddl::errc::invalid_argument, "is no memory of CUDA device", [&] { ddl::allreduce(gpus, elsewhere); });
+    int reaches = 0;  // the next rank's GPU this one
+    if (size > 1)
+        ddl::require_cuda(cudaDeviceCanAccessPeer(&reaches, (gpus.rank() + 1) % size, gpus.device()),
+                          "cudaDeviceCanAccessPeer", gpus.rank(), gpus.device());
+    if (reaches == 0) return;
+    float* pooled = nullptr;
+    ddl::require_cuda(cudaMallocAsync(&pooled, 40, nullptr), "cudaMallocAsync", gpus.rank(), gpus.device());
+    require_error(ddl::errc::invalid_argument, "grant it by cudaMemPoolSetAccess, or pass memory of cudaMalloc", [&] {
+        ddl::allreduce(gpus, std::span{pooled, 10});
+    });
+    ddl::require_cuda(cudaFreeAsync(pooled, nullptr), "cudaFreeAsync", gpus.rank(), gpus.device());
 }
 
 /// Compiled here, run where several GPUs are: two nodes of `size / 2` threads each.

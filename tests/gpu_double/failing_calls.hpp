@@ -65,6 +65,7 @@ inline constexpr std::string_view quiet_calls[] = {
     "ncclCommDestroy",
     "ncclCommGetAsyncError",
     "cudaFreeAsync",
+    "cudaMemPoolDestroy",
     "cudaIpcCloseMemHandle",
 };
 

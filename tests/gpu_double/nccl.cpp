@@ -96,22 +96,34 @@ ncclResult_t enqueue(ncclComm_t ranks, cudaStream_t handle, std::vector<operatio
     return ncclInProgress;
 }
 
+/// NCCL's kernels reach buffers of ranks of the same process straight from other GPUs. A GPU would say so with a fault.
+bool reached_by_all(const ncclComm& ranks, const void* data) {
+    const allocation* const known = machine::get().find(data);
+    if (known == nullptr || known->pool == nullptr) return true;
+    const std::lock_guard held{ranks.own->all->mutex};
+    const std::vector<int>& devices = ranks.own->all->devices;
+    return std::all_of(devices.begin(), devices.end(), [&](int each) { return known->pool->open_to.contains(each); });
+}
+
 /// Whether a call may be made: it may be told to fail.
 bool may(const char* name) { return admit(name, asks::no_fault) == cudaSuccess; }
 
-ncclResult_t give(const char* name, ncclComm_t ranks, cudaStream_t stream, operation what) {
+ncclResult_t give(const char* name, ncclComm_t ranks, cudaStream_t stream, std::initializer_list<const void*> buffers,
+                  operation what) {
     const lock held;
     if (!may(name)) return ncclUnhandledCudaError;
+    for (const void* const each : buffers)
+        if (!reached_by_all(*ranks, each)) return ncclUnhandledCudaError;
     if (groups == 0) return enqueue(ranks, stream, {std::move(what)});
     group.push_back({ranks, stream, std::move(what)});
     return ncclSuccess;
 }
 
 /// A call in which every rank brings `length` bytes at most, and takes what it likes of all that was brought.
-ncclResult_t meet(const char* name, ncclComm_t ranks, cudaStream_t stream, const void* in, std::size_t length,
+ncclResult_t meet(const char* name, ncclComm_t ranks, cudaStream_t stream, const void* in, std::size_t length, void* out,
                   std::function<void(const std::vector<bytes>&, int)> take) {
     const unsigned long number = ranks->meetings++;
-    return give(name, ranks, stream,
+    return give(name, ranks, stream, {in, out},
                 {[=](side& own) {
                      clique::meeting& here = own.all->meetings[number];
                      here.brought.resize(static_cast<std::size_t>(own.size));
@@ -268,12 +280,12 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t ranks, cudaStream_t stream) {
-    return meet("ncclAllReduce", ranks, stream, in, count * size_of(type),
+    return meet("ncclAllReduce", ranks, stream, in, count * size_of(type), out,
                 [=](const std::vector<bytes>& brought, int) { fold(brought, out, 0, count, type, op); });
 }
 ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                         ncclComm_t ranks, cudaStream_t stream) {
-    return meet("ncclReduce", ranks, stream, in, count * size_of(type),
+    return meet("ncclReduce", ranks, stream, in, count * size_of(type), out,
                 [=](const std::vector<bytes>& brought, int rank) {
                     if (rank == root) fold(brought, out, 0, count, type, op);
                 });
@@ -281,30 +293,32 @@ ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataTy
 ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t each, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t ranks, cudaStream_t stream) {
     const auto size = static_cast<std::size_t>(ranks->own->size);
-    return meet("ncclReduceScatter", ranks, stream, in, size * each * size_of(type),
+    return meet("ncclReduceScatter", ranks, stream, in, size * each * size_of(type), out,
                 [=](const std::vector<bytes>& brought, int rank) {
                     fold(brought, out, static_cast<std::size_t>(rank) * each, each, type, op);
                 });
 }
 ncclResult_t ncclAllGather(const void* in, void* out, std::size_t each, ncclDataType_t type, ncclComm_t ranks,
                            cudaStream_t stream) {
-    return meet("ncclAllGather", ranks, stream, in, each * size_of(type), [=](const std::vector<bytes>& brought, int) {
-        auto* next = static_cast<std::byte*>(out);
-        for (const bytes& one : brought) next = std::copy(one.begin(), one.end(), next);
-    });
+    return meet("ncclAllGather", ranks, stream, in, each * size_of(type), out,
+                [=](const std::vector<bytes>& brought, int) {
+                    auto* next = static_cast<std::byte*>(out);
+                    for (const bytes& one : brought) next = std::copy(one.begin(), one.end(), next);
+                });
 }
 ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t ranks, cudaStream_t stream) {
     const std::size_t length = root == ranks->own->rank ? count * size_of(type) : 0;
-    return meet("ncclBroadcast", ranks, stream, in, length, [=](const std::vector<bytes>& brought, int) {
-        const bytes& one = brought[static_cast<std::size_t>(root)];
-        std::copy(one.begin(), one.end(), static_cast<std::byte*>(out));
-    });
+    return meet("ncclBroadcast", ranks, stream, in, length, out,
+                [=](const std::vector<bytes>& brought, int) {
+                    const bytes& one = brought[static_cast<std::size_t>(root)];
+                    std::copy(one.begin(), one.end(), static_cast<std::byte*>(out));
+                });
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t ranks,
                       cudaStream_t stream) {
     const std::size_t length = count * size_of(type);
-    return give("ncclSend", ranks, stream,
+    return give("ncclSend", ranks, stream, {in},
                 {[=](side& own) {
                      own.all->sent[{own.rank, peer}].push_back(copy_of(in, length));
                  },
@@ -312,7 +326,7 @@ ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, in
                  {}});
 }
 ncclResult_t ncclRecv(void* out, std::size_t, ncclDataType_t, int peer, ncclComm_t ranks, cudaStream_t stream) {
-    return give("ncclRecv", ranks, stream,
+    return give("ncclRecv", ranks, stream, {out},
                 {{},
                  [=](const side& own) {
                      return !own.all->sent[{peer, own.rank}].empty();
