@@ -112,7 +112,7 @@ public:
             for (const auto& [which, data, count] : buffers) {
                 require_memory_of(device(), which, data, count, where, rank());
                 for (const int other : side_->neighbours)
-                    if (count != 0) require_pool_opened_to(other, which, data, where, rank());
+                    if (count != 0) require_opened_to(other, which, data, where, rank());
             }
         });
         compare_levels<Checking>(host(), what);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <thread>
 
+#include "created_memory.cuh"
 #include "peer_checks.cuh"
 
 namespace {
@@ -336,6 +337,8 @@ void memory_elsewhere(ddl::cuda_peer& team) {
         refused("pass memory of the rank's device", data);
         good(cudaFree(data));
     }
+    const created_memory created{team.device(), 400};
+    refused("grant it by cuMemSetAccess, or pass memory of cudaMalloc", created.data());
     good(cudaMallocAsync(&data, 400, nullptr));
     refused("grant it by cudaMemPoolSetAccess, or pass memory of cudaMalloc", data);
     good(cudaFreeAsync(data, nullptr));

@@ -175,8 +175,9 @@ void no_grid_outlives_a_call_that_fails() {
                 static_cast<void>(cudaGetLastError());
                 throw ddl::error(ddl::errc::system, "test", 1, -1, "a tensor that is none");
             };
-            const ddl::error failure =
-                error_of([&] { ddl::allreduce_n(queued, watched_tensors{{data.values()}, fails_at_the_last}); });
+            const ddl::error failure = error_of([&] {
+                ddl::allreduce_n(queued, watched_tensors{{data.values()}, fails_at_the_last});
+            });
             require(failure.code() != no_error, "the call ended well");
             for (ddl::patience waiting{ddl::timeout{30}}; cudaStreamQuery(stream) != cudaSuccess;) {
                 static_cast<void>(cudaGetLastError());

@@ -178,9 +178,19 @@ CUresult cuMemUnmap(CUdeviceptr place, std::size_t bytes) {
         return CUDA_SUCCESS;
     });
 }
-CUresult cuMemSetAccess(CUdeviceptr place, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* who, CUdeviceptr place) {
+    return driver_called("cuMemGetAccess", [&] {
+        const allocation* const known = machine::get().find(reinterpret_cast<const void*>(place));
+        if (known == nullptr || known->created == 0) return CUDA_ERROR_INVALID_VALUE;
+        *flags = known->open_to.contains(who->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
+        return CUDA_SUCCESS;
+    });
+}
+CUresult cuMemSetAccess(CUdeviceptr place, std::size_t bytes, const CUmemAccessDesc* list, std::size_t count) {
     return driver_called("cuMemSetAccess", [&] {
-        if (!machine::get().memory.contains(place)) return CUDA_ERROR_INVALID_VALUE;
+        const auto known = machine::get().memory.find(place);
+        if (known == machine::get().memory.end()) return CUDA_ERROR_INVALID_VALUE;
+        for (std::size_t i = 0; i < count; ++i) known->second.open_to.insert(list[i].location.id);
         ::mprotect(reinterpret_cast<void*>(place), bytes, PROT_READ | PROT_WRITE);
         return CUDA_SUCCESS;
     });
@@ -201,6 +211,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** found, uns
         {"cuMemAddressFree", reinterpret_cast<void*>(&cuMemAddressFree)},
         {"cuMemMap", reinterpret_cast<void*>(&cuMemMap)},
         {"cuMemUnmap", reinterpret_cast<void*>(&cuMemUnmap)},
+        {"cuMemGetAccess", reinterpret_cast<void*>(&cuMemGetAccess)},
         {"cuMemSetAccess", reinterpret_cast<void*>(&cuMemSetAccess)},
     };
     return called("cudaGetDriverEntryPointByVersion", asks::nothing, [&](lock&) {

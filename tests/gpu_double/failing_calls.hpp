@@ -53,20 +53,10 @@ private:
 
 /// Those that give back, or wait for, what a job leaves, too, where there is nobody to tell.
 inline constexpr std::string_view quiet_calls[] = {
-    "cudaSetDevice",
-    "cudaDeviceSynchronize",
-    "cudaStreamSynchronize",
-    "cudaThreadExchangeStreamCaptureMode",
-    "cudaFree",
-    "cudaFreeHost",
-    "cudaEventDestroy",
-    "cudaStreamDestroy",
-    "ncclCommFinalize",
-    "ncclCommDestroy",
-    "ncclCommGetAsyncError",
-    "cudaFreeAsync",
-    "cudaMemPoolDestroy",
-    "cudaIpcCloseMemHandle",
+    "cudaSetDevice",      "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaThreadExchangeStreamCaptureMode",
+    "cudaFree",           "cudaFreeHost",          "cudaEventDestroy",      "cudaStreamDestroy",
+    "ncclCommFinalize",   "ncclCommDestroy",       "ncclCommGetAsyncError", "cudaFreeAsync",
+    "cudaMemPoolDestroy", "cudaIpcCloseMemHandle",
 };
 
 /// A call of this name, when it has been made so often.

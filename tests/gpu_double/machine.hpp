@@ -80,6 +80,7 @@ struct allocation {
     CUmemPoolHandle_st* pool = nullptr;        // of cudaMallocAsync
     CUmemGenericAllocationHandle created = 0;  // of cuMemCreate
     bool opened = false;                       // of another process
+    std::set<int> open_to{};                   // devices that may reach what was created
 };
 
 /// Memory of cuMemCreate.

@@ -120,8 +120,8 @@ ncclResult_t give(const char* name, ncclComm_t ranks, cudaStream_t stream, std::
 }
 
 /// A call in which every rank brings `length` bytes at most, and takes what it likes of all that was brought.
-ncclResult_t meet(const char* name, ncclComm_t ranks, cudaStream_t stream, const void* in, std::size_t length, void* out,
-                  std::function<void(const std::vector<bytes>&, int)> take) {
+ncclResult_t meet(const char* name, ncclComm_t ranks, cudaStream_t stream, const void* in, std::size_t length,
+                  void* out, std::function<void(const std::vector<bytes>&, int)> take) {
     const unsigned long number = ranks->meetings++;
     return give(name, ranks, stream, {in, out},
                 {[=](side& own) {
@@ -309,11 +309,10 @@ ncclResult_t ncclAllGather(const void* in, void* out, std::size_t each, ncclData
 ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t ranks, cudaStream_t stream) {
     const std::size_t length = root == ranks->own->rank ? count * size_of(type) : 0;
-    return meet("ncclBroadcast", ranks, stream, in, length, out,
-                [=](const std::vector<bytes>& brought, int) {
-                    const bytes& one = brought[static_cast<std::size_t>(root)];
-                    std::copy(one.begin(), one.end(), static_cast<std::byte*>(out));
-                });
+    return meet("ncclBroadcast", ranks, stream, in, length, out, [=](const std::vector<bytes>& brought, int) {
+        const bytes& one = brought[static_cast<std::size_t>(root)];
+        std::copy(one.begin(), one.end(), static_cast<std::byte*>(out));
+    });
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t ranks,
                       cudaStream_t stream) {

@@ -61,6 +61,7 @@ struct cuda_driver {
     driver_call<decltype(&cuMemMap)> map{"cuMemMap"};
     driver_call<decltype(&cuMemUnmap)> unmap{"cuMemUnmap"};
     driver_call<decltype(&cuMemSetAccess)> set_access{"cuMemSetAccess"};
+    driver_call<decltype(&cuMemGetAccess)> get_access{"cuMemGetAccess"};
     driver_call<decltype(&cuMemRelease)> release{"cuMemRelease"};
 };
 

@@ -19,26 +19,37 @@ inline void require_memory_of(int device, const char* which, const void* data, s
                     "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device);
 }
 
-/// Throws if device memory comes from a pool that CUDA device `other` may not reach, as that of cudaMallocAsync at first: a
-/// kernel there would not be refused, but end in a fault.
-inline void require_pool_opened_to(int other, const char* which, const void* data, const call_site& where, int rank) {
+/// Throws if CUDA device `other` may not reach device memory, as that of cudaMallocAsync or cuMemCreate at first: a kernel there
+/// would not be refused, but end in a fault.
+inline void require_opened_to(int other, const char* which, const void* data, const call_site& where, int rank) {
+    const cuda_driver& driver = cuda_driver::get();
+    const auto first = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(data));
     CUmemoryPool pool = nullptr;
-    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-    void* answers[] = {&pool};
-    cuda_driver::get().get_attributes(rank, other, 1U, &asked[0], &answers[0],
-                                      static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(data)));
-    if (pool == nullptr) return;
-    cudaMemLocation place{};
-    place.type = cudaMemLocationTypeDevice;
-    place.id = other;
-    cudaMemAccessFlags granted = cudaMemAccessFlagsProtNone;
-    require_cuda(cudaMemPoolGetAccess(&granted, pool, &place), "cudaMemPoolGetAccess", rank, other);
-    if (granted != cudaMemAccessFlagsProtReadWrite)
-        throw error(
-            errc::invalid_argument, where.operation, rank, -1,
-            "%s is of a pool that CUDA device %d may not reach; grant it by cudaMemPoolSetAccess, or pass memory "
-            "of cudaMalloc",
-            which, other);
+    int is_plain = 0;  // as that of cudaMalloc is
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                   CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    void* answers[] = {&pool, &is_plain};
+    driver.get_attributes(rank, other, 2U, &asked[0], &answers[0], first);
+    bool reaches = true;
+    if (pool != nullptr) {
+        cudaMemLocation there{};
+        there.type = cudaMemLocationTypeDevice;
+        there.id = other;
+        cudaMemAccessFlags granted = cudaMemAccessFlagsProtNone;
+        require_cuda(cudaMemPoolGetAccess(&granted, pool, &there), "cudaMemPoolGetAccess", rank, other);
+        reaches = granted == cudaMemAccessFlagsProtReadWrite;
+    } else if (is_plain == 0) {
+        CUmemLocation there{};
+        there.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        there.id = other;
+        unsigned long long granted = 0;
+        // which is answered of nothing but what cuMemCreate made
+        if (driver.get_access.quietly(&granted, &there, first)) reaches = granted == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    }
+    if (reaches) return;
+    throw error(errc::invalid_argument, where.operation, rank, -1,
+                "%s is memory that CUDA device %d may not reach; grant it by %s, or pass memory of cudaMalloc", which,
+                other, pool != nullptr ? "cudaMemPoolSetAccess" : "cuMemSetAccess");
 }
 
 /// Throws if a stream is under capture: for calls in which hosts take part, who are in no graph.

@@ -149,7 +149,7 @@ public:
             for (int peer = 0; peer < size(); ++peer)
                 if (const int other = side_->team->device_of(peer);
                     other != device() && side_->team->leader(peer) == peer)
-                    require_pool_opened_to(other, which, data, where, rank());
+                    require_opened_to(other, which, data, where, rank());
             return;
         }
         if (about.type == cudaMemoryTypeDevice)

@@ -61,4 +61,5 @@ CUresult cuMemAddressFree(CUdeviceptr place, std::size_t bytes);
 CUresult cuMemMap(CUdeviceptr place, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags);
 CUresult cuMemUnmap(CUdeviceptr place, std::size_t bytes);
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* who, CUdeviceptr place);
 CUresult cuMemSetAccess(CUdeviceptr place, std::size_t bytes, const CUmemAccessDesc* list, std::size_t count);
