@@ -31,13 +31,12 @@ public:
             throw;
         }
         if (empty_) return;
-        open_buffers(ranks, where_);
         for (int peer = 0; peer < ranks.size(); ++peer) entries_[static_cast<std::size_t>(peer)] = of(peer).side;
     }
 
     /// What a peer told. As long as nobody has left the call.
     Told told(int peer) const { return of(peer).words; }
-    /// An address that it told, as grids of this rank reach it. For calls of 1 element or more.
+    /// An address that it told, as grids of this rank reach it. In `launches`.
     std::uint64_t reached(int peer, std::uint64_t address) const { return translated(ranks_, peer, address); }
 
     void set_windows(grid_windows& places) const {
@@ -58,7 +57,10 @@ public:
     void run(const Launches& launches) {
         if (empty_) return here_.end();
         try {
-            here_.share(launches);
+            here_.share([&] {
+                open_buffers(ranks_, where_);
+                launches();
+            });
             ranks_.follow(entries_.data(), where_);
         } catch (...) {
             retreat(ranks_);

@@ -193,14 +193,11 @@ private:
     /// it is.
     void leave() noexcept {
         reaches(rank()).store(0, std::memory_order_release);
-        patience waiting{ranks_.limit().seconds < longest_work.seconds ? ranks_.limit() : longest_work};
+        patience waiting{limit_of_leaver(ranks_.limit())};
         for (int peer = 0; peer < size(); ++peer)
             while (reaches(peer).load() != 0)
                 if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
     }
-
-    /// A peer that folds or copies for longer is taken for dead.
-    static constexpr timeout longest_work{10.0};
 
     call& described(int peer) const noexcept { return *reinterpret_cast<call*>(ranks_.slot(peer)); }
     /// 1 while a rank touches the buffers of others; 0 again when it leaves a call.

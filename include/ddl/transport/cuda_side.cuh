@@ -7,7 +7,6 @@
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/threads.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -72,7 +71,7 @@ struct cuda_side {
         return any;
     }
     /// How long one who leaves a call that has failed waits for the grids.
-    patience patience_of_leaver() const noexcept { return patience{timeout{std::min(host.limit().seconds, 10.0)}}; }
+    patience patience_of_leaver() const noexcept { return patience{limit_of_leaver(host.limit())}; }
     void retreat() const noexcept {
         for (patience waiting = patience_of_leaver(); is_reached();)
             if (waiting.pause() && waiting.expired()) break;

@@ -3,7 +3,6 @@
 
 #include <ddl/transport/ipc_team.hpp>
 
-#include <atomic>
 #include <bitset>
 #include <new>
 #include <utility>
@@ -97,11 +96,6 @@ public:
         return 0;
     }
 
-    /// Says whether this rank's grid may touch peers' buffers, or that this rank leaves the call with an exception.
-    enum class use : std::uint32_t { none, some, leaves };
-    /// In one order for all ranks: either this rank sees that a peer leaves, or the peer that this one does not.
-    std::atomic<use>& use_by(int peer) noexcept { return page_of(peer).by; }
-
     void close_all() noexcept { opened_.close_all(); }
     std::size_t open() const noexcept { return opened_.size(); }
 
@@ -116,7 +110,6 @@ private:
         static constexpr std::size_t most = 1024;
         page() noexcept {}
         std::uint32_t count;
-        std::atomic<use> by{use::none};
         // written after the notices:
         int wants = 0;
         fault failed;

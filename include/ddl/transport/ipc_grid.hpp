@@ -100,32 +100,28 @@ public:
 
     /// Opens the buffers of all ranks. All call it once they have told of them. Throws on all ranks or on none.
     void open_buffers(const call_site& where) {
-        const auto failure =
-            failure_of(where, rank(), [&] { side_->buffers.open_all(where, [&] { await_grid(where); }); });
-        if (failure) leave(*failure);
+        or_fail(where, [&] { side_->buffers.open_all(where, [&] { await_grid(where); }); });
     }
     std::uint64_t translated(int peer, std::uint64_t address) noexcept {
         return side_->buffers.translated(peer, address);
     }
 
-    /// Nobody leaves before all ranks have launched, or folded, not even by an exception: its buffers may go with it.
+    /// Returns when all ranks have launched, or folded. If that fails, no grid of this rank runs any more: peers whose buffers it
+    /// reached may leave the call.
     template <class Body>
     void launch(const Body& body, grid_shape shape, const entry*, const call_site& where) {
-        ipc_buffers<Host, Device>& buffers = side_->buffers;
-        const auto failure = failure_of(where, rank(), [&] {
-            buffers.use_by(rank()) = use::some;
-            for (int peer = 0; peer < size(); ++peer)
-                if (buffers.use_by(peer) == use::leaves) hear_why(where);
-            device().launch(body, shape, ipc_launch<stream_type>{stream_, rank(), blocks_meet(), limit()});
-            if (!blocks_meet()) await_grid(where);
-            buffers.use_by(rank()) = use::none;
-            buffers.meet(where);
-        });
-        if (!failure) return;
-        fail(failure->code(), failure->what());
-        device().give_up(rank());  // our grid would wait for peers that do not come
-        side_->await_quietly(patience_of_leaver());
-        leave(*failure);
+        try {
+            or_fail(where, [&] {
+                host().listen(where);  // who has waited for us for too long has left, and its buffers with it
+                device().launch(body, shape, ipc_launch<stream_type>{stream_, rank(), blocks_meet(), limit()});
+                if (!blocks_meet()) await_grid(where);
+                side_->buffers.meet(where);
+            });
+        } catch (...) {
+            device().give_up(rank());  // our grid would wait for peers that do not come
+            side_->await_quietly(limit_of_leaver(limit()));
+            throw;
+        }
     }
 
     void follow(const entry*, const call_site&) const noexcept {}
@@ -147,8 +143,6 @@ public:
     }
 
 private:
-    using use = typename ipc_buffers<Host, Device>::use;
-
     /// This rank's side, which outlives the handles that `on` gives.
     struct rank_side {
         template <class... Arguments>
@@ -197,25 +191,6 @@ private:
     ipc_grid(std::shared_ptr<rank_side> side, stream_type stream, bool blocks) noexcept
         : side_{std::move(side)}, stream_{stream}, blocks_{blocks} {}
 
-    /// A peer has left this call, and said why before.
-    [[noreturn]] void hear_why(const call_site& where) {
-        host().begin(where);
-        throw peer_gave_up(fault{errc::peer_lost, "it ended before it could say why"}, where, rank());
-    }
-
-    /// Leaves a call whose buffers peers have been told of. Who comes to `launch` late sees it; who is there is waited for.
-    [[noreturn]] void leave(const error& failure) {
-        ipc_buffers<Host, Device>& buffers = side_->buffers;
-        fail(failure.code(), failure.what());
-        buffers.use_by(rank()) = use::leaves;
-        patience waiting{patience_of_leaver()};
-        for (int peer = 0; peer < size(); ++peer)
-            while (buffers.use_by(peer) == use::some)
-                if (waiting.pause() && (host().lost(peer) || waiting.expired())) break;
-        throw error(failure);
-    }
-    timeout patience_of_leaver() const noexcept { return timeout{std::min(limit().seconds, longest_work)}; }
-
     void await_stream(const call_site& where) {
         await_or_fail(where, [&] { return device().has_caught_up(stream_); });
     }
@@ -225,11 +200,16 @@ private:
     /// A device that fails is told to the peers, whose grids would wait for ours.
     template <class Ready>
     void await_or_fail(const call_site& where, Ready ready) {
-        if (const auto failure = failure_of(where, rank(), [&] { side_->await(endless, ready); })) {
+        or_fail(where, [&] { side_->await(endless, ready); });
+        heed_fault(where);
+    }
+    /// What fails in `work` is told to the peers.
+    template <class Work>
+    void or_fail(const call_site& where, const Work& work) {
+        if (const auto failure = failure_of(where, rank(), work)) {
             fail(failure->code(), failure->what());
             throw error(*failure);
         }
-        heed_fault(where);
     }
 
     void heed_fault(const call_site& where) {
@@ -247,8 +227,7 @@ private:
         throw failure;
     }
 
-    static constexpr double grace = 1;          // seconds for what a peer has stored before it ended to be seen
-    static constexpr double longest_work = 10;  // seconds that one who fails waits for those who use its buffers
+    static constexpr double grace = 1;       // seconds for what a peer has stored before it ended to be seen
     static constexpr timeout endless{1e18};  // grids have deadlines of their own, and the caller's work is the caller's
 
     std::shared_ptr<rank_side> side_;
