@@ -27,6 +27,12 @@ extern "C" {
 [[gnu::weak]] void __tsan_release(void* place);
 }
 
+struct CUmemPoolHandle_st {
+    int device;
+    std::set<int> open_to{};
+    bool over = false;  // what it gave may live on
+};
+
 namespace cuda_double {
 
 /// What a stream has been given: done after what its stream was given before, and after `after`.
@@ -109,6 +115,7 @@ public:
     std::set<std::shared_ptr<capture>> captures;
     std::map<std::uintptr_t, allocation> memory;
     std::map<CUmemGenericAllocationHandle, created_memory> created;
+    std::deque<CUmemPoolHandle_st> pools;
     unsigned long long last_id = 0;
     bool reach_each_other = true;
     bool launch_cooperatively = true;
@@ -230,8 +237,4 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     std::shared_ptr<const std::vector<cuda_double::node>> nodes;
     int device;
-};
-struct CUmemPoolHandle_st {
-    int device;
-    std::set<int> open_to{};
 };

@@ -159,7 +159,7 @@ cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t handle)
 cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t pool, cudaStream_t handle) {
     return called("cudaMallocFromPoolAsync", asks::no_fault, [&](lock&) {
         const CUstream_st* const stream = stream_of(handle);
-        if (stream == nullptr || stream->device != pool->device) return cudaErrorInvalidValue;
+        if (stream == nullptr || stream->device != pool->device || pool->over) return cudaErrorInvalidValue;
         return allocate(data, bytes, cudaMemoryTypeDevice, pool);
     });
 }
@@ -167,17 +167,13 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* how) 
     return called("cudaMemPoolCreate", asks::no_fault, [&](lock&) {
         if (how->allocType != cudaMemAllocationTypePinned || how->location.type != cudaMemLocationTypeDevice)
             return cudaErrorInvalidValue;
-        *pool = new CUmemPoolHandle_st{how->location.id, {how->location.id}};
+        *pool = &machine::get().pools.emplace_back(CUmemPoolHandle_st{how->location.id, {how->location.id}});
         return cudaSuccess;
     });
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-    return called("cudaMemPoolDestroy", asks::nothing, [&](lock&) {
-        for (const auto& [first, each] : machine::get().memory)
-            if (each.pool == pool) return cudaErrorInvalidValue;  // CUDA would wait for it to be freed
-        delete pool;
-        return cudaSuccess;
-    });
+    return called("cudaMemPoolDestroy", asks::nothing,
+                  [&](lock&) { return std::exchange(pool->over, true) ? cudaErrorInvalidValue : cudaSuccess; });
 }
 cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
     return called("cudaFreeAsync", asks::no_fault, [&](lock&) {
