@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rows: few
 // ranks: 1 2 3
-// mpi-ranks: 2
+// mpi-ranks: 2 3
 // two-nodes: 2
 // mpich-two-nodes: none; where three threads call MPI at once, MPICH 4.0.2 over UCX left a message unmatched
 #include <atomic>
