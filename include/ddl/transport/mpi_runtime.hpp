@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <unistd.h>
 #include <vector>
 
 // MPI's C++ bindings are long gone from the standard: without them headers are quick and free of warnings.
@@ -98,11 +99,12 @@ private:
         session(const session&) = delete;
         session& operator=(const session&) = delete;
         ~session() {
-            if (!is_ours || !is_up()) return;
+            if (!is_ours || ::getpid() != process || !is_up()) return;  // MPI of a process that forked is that one's
             sweep();
             MPI_Finalize();
         }
         bool is_ours = false;
+        const ::pid_t process = ::getpid();
     };
 
     /// Messages that nobody waits for, and whose bytes must outlive them.
