@@ -135,6 +135,17 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_call_that_waits, to_be_broken) {
     REQUIRE_OK(ddl_run_barrier(world()));
 }
 
+BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_barrier_that_was_started, to_be_broken) {
+    if (rank() == 0 && size() > 1) {
+        ddl_request* request = nullptr;
+        REQUIRE_OK(ddl_start_barrier(ranks, &request));
+        REQUIRE_OK(ddl_interrupt(ranks));
+        expect_failure(DDL_INTERRUPTED, "interrupted", ddl_wait_request(request));
+        REQUIRE_OK(ddl_free_request(request));
+    }
+    REQUIRE_OK(ddl_run_barrier(world()));
+}
+
 BOOST_AUTO_TEST_CASE(an_interrupt_ends_a_refusal_that_waits) {
     ddl_communicator* part = nullptr;
     REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
