@@ -251,6 +251,8 @@ def test_gpus_are_counted_where_nothing_is_said(dry_run, command):
     ("-rf bad python x", "rank file 'bad', line 1"),
     ("-x =3 python x", "-x: '=3' is neither"),
     ("--mpiarg \"'\" python x", "cannot be split into words"),
+    ("--remote_shell \"'\" python x", "cannot be split into words"),
+    ("--remote_shell ' ' python x", "--remote_shell: ' ' names no command"),
     ("--launcher lam python x", "no launcher 'lam'"),
     ("--launcher local -H h1,h2 python x", "--launcher local starts ranks on this host only"),
     ("--tcp=1 python x", "--tcp=1: this option takes no value"),

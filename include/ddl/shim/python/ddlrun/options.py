@@ -85,6 +85,12 @@ def _words(name, word):
         raise Problem(COMMAND_LINE, f"{name}: '{word}' cannot be split into words: {why}") from None
 
 
+def _command(name, word):
+    if not _words(name, word):
+        raise Problem(COMMAND_LINE, f"{name}: '{word}' names no command")
+    return word
+
+
 def _launcher(name, word):
     if word not in ("auto", "local", "openmpi", "spectrum", "mpich", "srun"):
         raise Problem(COMMAND_LINE, f"{name}: no launcher '{word}'; it is auto, local, openmpi, spectrum, mpich or srun")
@@ -126,7 +132,8 @@ OPTIONS = (
            value=False),
     Option(("launcher",), "launcher", "NAME", "auto, local (no MPI, one host), openmpi, spectrum, mpich or srun (auto)",
            _launcher),
-    Option(("remote_shell", "remote-shell"), "remote_shell", "COMMAND", "in place of ssh, for the checks and for mpirun"),
+    Option(("remote_shell", "remote-shell"), "remote_shell", "COMMAND", "in place of ssh, for the checks and for mpirun",
+           _command),
     Option(("tag_output", "tag-output"), "tag_output", "", "begin each line of output with its rank"),
     Option(("dry_run", "dry-run"), "dry_run", "", "print the command, and run nothing"),
     Option(("v", "verbose"), "verbose", "", "say what is found and done"),

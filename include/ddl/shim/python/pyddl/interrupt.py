@@ -19,7 +19,7 @@ import time
 from .library import functions
 
 MOMENT = 0.2  # seconds in which a call may end by itself
-seen = 0  # how many a KeyboardInterrupt came of, or will
+seen = 0  # signals of which a KeyboardInterrupt came, or will come
 
 
 class Watch:
