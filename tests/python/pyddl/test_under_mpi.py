@@ -68,6 +68,16 @@ say("done")
     assert done.stdout.count("done") == 2
 
 
+def test_the_launcher_of_another_mpi_is_told(mpirun):
+    name = "PMI_SIZE" if conftest.IS_OPEN_MPI else "OMPI_COMM_WORLD_SIZE"
+    done = mpirun(1, f"""
+os.environ["{name}"] = "2"
+with refused(pyddl.Error, "a launcher has started 2 processes, and MPI knows of this one alone"):
+    pyddl.init()
+""", preamble=conftest.PREAMBLE.split("pyddl.init()")[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_mismatches_are_told(mpirun):
     done = mpirun(2, """
 with refused(pyddl.Mismatch, f"rank {rank}"):
