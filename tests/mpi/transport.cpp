@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4
+// mpich-ranks: 1 2 3 4
 // lock: memory
 #define BOOST_TEST_MODULE mpi.transport
 #include <ddl/broadcast.hpp>

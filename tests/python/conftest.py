@@ -26,7 +26,6 @@ def _is_open_mpi():
 
 
 IS_OPEN_MPI = HAS_MPI and _is_open_mpi()
-COUNTS = [1, 2, 3, 4] if IS_OPEN_MPI else [1, 2]  # MPICH's ranks busy-wait
 
 
 @pytest.fixture(autouse=True)

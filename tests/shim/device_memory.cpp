@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3
-// mpi-ranks: 2
+// mpi-ranks: 2 3
 // two-nodes: 2
 // cuda: a double
 // rows: few

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DLIBRARY=... -DLIST=... -DNM=... [-DWRITE=ON] -P exports.cmake: the library exports what the list says, no more and no
-# less. A name that goes away breaks programs: then the SONAME gets a new number.
+# cmake -DLIBRARY=... -DLIST=... -DNM=... -DSONAME=... -DREADELF=... [-DWRITE=ON] -P exports.cmake: the library exports what the
+# list says, no more and no less. A name that goes away breaks programs: then the SONAME gets a new number.
 cmake_policy(VERSION 3.22)
 execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}" OUTPUT_VARIABLE symbols RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
@@ -16,4 +16,8 @@ endif()
 file(READ "${LIST}" wanted)
 if(NOT "${exported}\n" STREQUAL "${wanted}")
   message(FATAL_ERROR "${LIBRARY} exports\n${exported}\nand ${LIST} says\n${wanted}")
+endif()
+execute_process(COMMAND "${READELF}" -d "${LIBRARY}" OUTPUT_VARIABLE dynamic)
+if(NOT dynamic MATCHES "soname: \\[([^]]*)\\]" OR NOT CMAKE_MATCH_1 STREQUAL SONAME)
+  message(FATAL_ERROR "${LIBRARY} has the SONAME '${CMAKE_MATCH_1}', not ${SONAME}")
 endif()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4 5 6 7 8 9
-// mpi-ranks: 1 2 4
+// mpi-ranks: 1 2 3 4 5
 // two-nodes: 2 4 5
 #include <ddl/shim/ddl.h>  // both faces in one program
 #include <ddl/shim/ddl.hpp>

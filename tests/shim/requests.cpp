@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rows: few
 // ranks: 1 2 3
-// mpi-ranks: 2
+// mpi-ranks: 2 3
 // two-nodes: 2
 // mpich-two-nodes: none; where three threads call MPI at once, MPICH 4.0.2 over UCX left a message unmatched
 #include <atomic>
@@ -132,6 +132,17 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_call_that_waits, to_be_broken) {
     }
     REQUIRE_OK(ddl_run_barrier(world()));
     REQUIRE_OK(ddl_interrupt(world()));  // no call is under way: nothing happens
+    REQUIRE_OK(ddl_run_barrier(world()));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_barrier_that_was_started, to_be_broken) {
+    if (rank() == 0 && size() > 1) {
+        ddl_request* request = nullptr;
+        REQUIRE_OK(ddl_start_barrier(ranks, &request));
+        REQUIRE_OK(ddl_interrupt(ranks));
+        expect_failure(DDL_INTERRUPTED, "interrupted", ddl_wait_request(request));
+        REQUIRE_OK(ddl_free_request(request));
+    }
     REQUIRE_OK(ddl_run_barrier(world()));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4 5 6 7 8 9
-// mpi-ranks: 2
+// mpi-ranks: 2 3
 // two-nodes: 2
 #include <ddl/element/bfloat16.hpp>
 #include <ddl/element/half.hpp>

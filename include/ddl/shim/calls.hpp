@@ -83,6 +83,11 @@ inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task&
     return status == DDL_OK ? status : unless_interrupted(status, ranks, asked, heard);
 }
 
+inline ddl_status carry_out_barrier(ddl_communicator& ranks, const listener& heard) noexcept {
+    const task asked{collective::barrier, DDL_BOOL, -1, 0, nullptr, nullptr, 0};
+    return unless_interrupted(ranks.ranks->barrier(heard), ranks, asked, heard);
+}
+
 /// Hands a task to the communicator's own thread, and a request to the caller. The lock is held.
 ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl_request** started) noexcept;
 

@@ -4,9 +4,11 @@
 #include <ddl/error.hpp>
 
 #include <cstddef>
+#include <cstdlib>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <unistd.h>
 #include <vector>
 
 // MPI's C++ bindings are long gone from the standard: without them headers are quick and free of warnings.
@@ -38,8 +40,21 @@ public:
                ended == 0;
     }
 
-    /// Starts MPI if nobody did.
-    static void start() { static const session ours; }
+    /// Starts MPI if nobody did. Throws if MPI knows of none of the processes that the launcher started beside this one.
+    static void start() {
+        static const session ours;
+        if (!is_up()) return;  // it has ended, which its users are told
+        int size = 0;
+        check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size", "mpi", -1);
+        for (const char* const variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+            if (const char* const said = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+                size == 1 && said != nullptr && std::atoi(said) > 1)
+                throw error(
+                    errc::system, "mpi", -1, -1,
+                    "a launcher has started %.9s processes, and MPI knows of this one alone; take the launcher of "
+                    "the MPI that this was built with",
+                    said);
+    }
 
     /// Throws unless `code` is success. `operation` is the collective under way, `call` the MPI function.
     static void check(int code, const char* call, const char* operation, int rank) {
@@ -98,11 +113,12 @@ private:
         session(const session&) = delete;
         session& operator=(const session&) = delete;
         ~session() {
-            if (!is_ours || !is_up()) return;
+            if (!is_ours || ::getpid() != process || !is_up()) return;  // MPI of a process that forked is that one's
             sweep();
             MPI_Finalize();
         }
         bool is_ours = false;
+        const ::pid_t process = ::getpid();
     };
 
     /// Messages that nobody waits for, and whose bytes must outlive them.

@@ -3,6 +3,7 @@
 
 import json
 import re
+import socket
 import sys
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 SHELL = """#!/bin/sh
 folder=$(dirname "$0")
 host=$1
-if [ -f "$folder/$host.json" ]; then echo "Welcome to $host"; echo "ddl hardware: $(cat "$folder/$host.json")"; exit 0; fi
+if [ -f "$folder/$host.json" ]; then printf 'Gr\\374\\337e von %s\\n' "$host"; echo "ddl hardware: $(cat "$folder/$host.json")"; exit 0; fi
 if [ "$host" = h-without ]; then echo "python: No module named ddlrun" >&2; exit 1; fi
 echo "ssh: connect to host $host port 22: Connection refused" >&2
 exit 255
@@ -131,13 +132,22 @@ def test_an_unexpected_error_comes_with_a_traceback(ddlrun, hosts):
     assert done.stderr.startswith("[ERROR DDL-2-0] unexpected error\nTraceback")
 
 
-def test_srun_starts_ranks_that_know_their_place(ddlrun, hosts, command, program, environment):
-    environment["PATH"] = "/usr/bin:/bin"
+def test_an_address_of_a_family_that_this_host_lacks_is_not_its_own(monkeypatch):
+    from ddlrun import hosts
+    class Lacks(socket.socket):
+        def __init__(self, *_):
+            raise OSError("Address family not supported by protocol")
+    monkeypatch.setattr(hosts.socket, "socket", Lacks)
+    assert not hosts.is_this_host("127.0.0.1")
+
+
+def test_srun_starts_ranks_that_know_their_place(ddlrun, hosts, command, program, environment, tmp_path):
+    environment["PATH"] = f"/usr/bin:/bin:{tmp_path}/a folder"
     command("scontrol", "#!/bin/sh\nprintf '203.0.113.1\\n203.0.113.2\\n'\n")
     # starts the ranks of SLURM_HOSTFILE here, with the variables that srun gives them
     command("srun", """#!/bin/bash
 folder=$(dirname "$0")
-case "$1" in --nodes=1) exec "$folder/shell" "${@:4}";; esac
+case "$1" in --nodes=1) [[ "${*:5}" == *" PATH=$PATH "* ]] && exec "$folder/shell" "${@:4}"; exit 3;; esac
 while [[ $1 == --* ]]; do case $1 in *=*) shift;; *) shift 2;; esac; done
 export SLURM_NTASKS=$(wc -l < "$SLURM_HOSTFILE")
 for ((rank = 0; rank < SLURM_NTASKS; ++rank)); do

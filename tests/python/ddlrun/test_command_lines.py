@@ -81,6 +81,10 @@ def test_words_for_the_program_stay_its_own(dry_run):
     assert variables(words)["DDL_OPTIONS"] == "-mode p:1x2x1x1 "
 
 
+def test_two_dashes_end_the_options(dry_run):
+    assert dry_run("-H a,b --accelerators 1 -- python x -- y")[-4:] == ["python", "x", "--", "y"]
+
+
 def test_variables_and_accelerators(dry_run):
     words = dry_run("-x WORLD_SIZE=16 -x MASTER_ADDR=a1 -x MASTER_PORT=1234 -accelerators 4 -H a1,a2,a3,a4 python gcn.py "
                     "--accperrank=4 --epochs=100")
@@ -169,7 +173,15 @@ def test_hydra(dry_run, command, tmp_path):
     assert "OMPI_COMM_WORLD_RANK=$PMI_RANK" in " ".join(words)
 
 
-@pytest.mark.parametrize("soname, name, says", [("libmpich.so.12", "mpiexec.hydra", HYDRA), ("libmpi_ibm.so.3", "mpirun", SPECTRUM),
+def test_a_remote_shell_of_several_words(dry_run, command):
+    command("mpiexec.hydra", HYDRA)
+    line = "--remote_shell 'ssh -p 2222 -q' -H h1,h2 -accelerators 1 python x"
+    assert values(dry_run(line), "plm_rsh_agent") == ["ssh -p 2222 -q"]
+    words = dry_run("--launcher mpich " + line)
+    assert values(words, "-launcher-exec") == ["ssh"] and words[:2] == ["env", "HYDRA_LAUNCHER_EXTRA_ARGS=-p 2222 -q"]
+
+
+@pytest.mark.parametrize("soname, name, says", [("libmpich.so.12", "mpiexec.hydra", HYDRA), ("libmpi.so.12", "mpiexec.hydra", HYDRA), ("libmpi_ibm.so.3", "mpirun", SPECTRUM),
                                                 ("libmpi.so.40", "mpirun", OPEN_MPI)])
 def test_the_launcher_is_of_the_mpi_that_the_library_was_built_with(dry_run, command, built_with, soname, name, says):
     built_with(soname)
@@ -213,18 +225,23 @@ def test_gpus_are_counted_where_nothing_is_said(dry_run, command):
     command("nvidia-smi", "#!/bin/sh\nprintf 'GPU A\\nGPU A\\nGPU A\\n'\n")
     assert values(dry_run("-H h1,h2 python x"), "-n") == ["6"]
     assert values(dry_run("-H h1,h2 python x", variables={"CUDA_VISIBLE_DEVICES": "1,2"}), "-n") == ["4"]
+    command("lstopo-no-graphics", """#!/bin/sh\necho '<t><object type="Package"><object type="Core"/></object></t>'\n""")
+    command("nvidia-smi", "#!/bin/sh\necho 'No devices were found'; echo 'and why'; exit 6\n")
+    assert values(dry_run("-H h1,h2 python x"), "-n") == ["2"]  # one for the core of each
 
 
 @pytest.mark.parametrize("line, said", [
     ("", "no program to run"),
     ("-H", "-H: its HOST,HOST is missing"),
     ("--nosuch python", "no option '--nosuch'"),
+    ("-v --", "no program to run"),
     ("-m q python x", "-m: no mode 'q'"),
     ("--accelerators 0 python x", "--accelerators: '0' is no number"),
     ("--accelerators -3 python x", "--accelerators: '-3' is no number"),
     ("--accelerators 99999999999 python x", "is no number from 1"),
     ("-H h1,,h2 python x", "-H: '' is no name of a host"),
     ("-H '-oProxyCommand=x,h2' python x", "is no name of a host"),
+    ("-H h1:4,h2:4 python x", "-H: 'h1:4' has a colon; write how many ranks a host has by --accelerators"),
     ("-H h1,h1 python x", "names host 'h1' more than once"),
     ("-H h1 -hostfile f python x", "use one of them"),
     ("-H h1,h2,h3 --racks 2 python x", "do not fill 2 racks"),
@@ -234,6 +251,8 @@ def test_gpus_are_counted_where_nothing_is_said(dry_run, command):
     ("-rf bad python x", "rank file 'bad', line 1"),
     ("-x =3 python x", "-x: '=3' is neither"),
     ("--mpiarg \"'\" python x", "cannot be split into words"),
+    ("--remote_shell \"'\" python x", "cannot be split into words"),
+    ("--remote_shell ' ' python x", "--remote_shell: ' ' names no command"),
     ("--launcher lam python x", "no launcher 'lam'"),
     ("--launcher local -H h1,h2 python x", "--launcher local starts ranks on this host only"),
     ("--tcp=1 python x", "--tcp=1: this option takes no value"),

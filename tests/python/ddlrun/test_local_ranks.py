@@ -128,18 +128,20 @@ def test_one_rank_passes_its_status_on(ddlrun):
     assert done.returncode == 5 and done.stderr == ""
 
 
-def test_a_signal_reaches_a_rank_that_is_being_started(python, tmp_path):
-    rank = ["sh", "-c", f"trap 'exit 0' INT; echo > {tmp_path}/up; while :; do sleep 0.05; done"]
+@pytest.mark.parametrize("number, ranks", [("SIGINT", 1), ("SIGUSR1", 3)])
+def test_a_signal_reaches_ranks_that_are_being_started(python, tmp_path, number, ranks):
+    rank = ["sh", "-c", f"trap 'exit 0' {number[3:]}; echo > {tmp_path}/up.$RANK; while :; do sleep 0.05; done"]
     python(f"""
 import os, signal, subprocess, sys, time
 from ddlrun import messages, processes
 class Slow(subprocess.Popen):
     def __init__(self, *words, **more):
         super().__init__(*words, **more)
-        while not os.path.exists("up"): time.sleep(0.01)
-        signal.raise_signal(signal.SIGINT)
+        rank = more["env"]["RANK"]
+        while not os.path.exists("up." + rank): time.sleep(0.01)
+        if rank == "0": signal.raise_signal(signal.{number})
 processes.subprocess.Popen = Slow
-sys.exit(processes.run([processes.Child({rank!r}, dict(os.environ), "rank 0")], messages.Log()))
+sys.exit(processes.run([processes.Child({rank!r}, dict(os.environ, RANK=str(i)), "rank") for i in range({ranks})], messages.Log()))
 """, preamble="")
 
 

@@ -169,6 +169,21 @@ def test_ctrl_c_ends_a_wait(waiting, wait):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("program", ["work()",
+                                     "try:\n    work()\nfinally:\n    pyddl.finalize()",
+                                     "try:\n    work()\nexcept KeyboardInterrupt:\n    raise SystemExit(130) from None"])
+def test_ctrl_c_ends_what_nobody_waits_for_any_more(ranks, program):
+    ranks(2, """
+import signal
+pyddl.set_timeout(10_000)
+if rank == 1:
+    time.sleep(10_000)
+def work():
+    started = pyddl.allreduce_async(np.zeros(10))
+    signal.raise_signal(signal.SIGINT)
+""" + program, status=130)
+
+
 def test_a_handler_of_the_programs_own_decides(waiting):
     process = waiting(before="signal.signal(signal.SIGINT, lambda *_: say('handled'))")
     process.send_signal(signal.SIGINT)

@@ -8,7 +8,10 @@
 
 constexpr auto reduce = &ddl_allreduce_mpi;  // of a header that needs no other before it
 
+#include <atomic>
 #include <cstring>
+#include <dlfcn.h>
+#include <thread>
 
 #include "../heard.hpp"
 #include "check.hpp"
@@ -28,6 +31,14 @@ int main(int arguments, char** words) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(rank == world_rank);
+    std::atomic<bool> over{false};
+    std::thread loads{[&over] {  // as an import of Python in another thread does
+        while (!over)
+            if (void* const other = ::dlopen("libanl.so.1", RTLD_NOW)) ::dlclose(other);
+    }};
+    for (int time = 0; time < 1000; ++time) CHECK(ddl_rank(&rank) == DDL_SUCCESS && rank == world_rank);
+    over = true;
+    loads.join();
 
     constexpr int count = 100;
     void* device = nullptr;

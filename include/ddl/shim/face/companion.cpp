@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 #include <link.h>
 
 namespace ddl::shim {
@@ -22,23 +23,27 @@ std::string own_folder() {
 using asked_of_mpi = int (*)(int*);
 asked_of_mpi found_in_mpi(const char* function) noexcept {
     struct search {
-        const char* function;
-        void* found;
-    } looking{function, nullptr};
+        const char* paths[16];  // MPI and its bindings
+        std::size_t count;
+    } found{};
+    // only listed here: in this loop a lock is held that another thread wants while it loads a library
     ::dl_iterate_phdr(
         [](dl_phdr_info* library, std::size_t, void* data) {
-            auto& [name, found] = *static_cast<search*>(data);
+            auto& [paths, count] = *static_cast<search*>(data);
             const char* const slash = std::strrchr(library->dlpi_name, '/');
             const char* const file = slash == nullptr ? library->dlpi_name : slash + 1;
-            if (std::strncmp(file, "libmpi", 6) != 0) return 0;
-            void* const opened = ::dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-            if (opened == nullptr) return 0;
-            found = ::dlsym(opened, name);
-            ::dlclose(opened);  // it was loaded before, and stays
-            return found == nullptr ? 0 : 1;
+            if (std::strncmp(file, "libmpi", 6) == 0) paths[count++] = library->dlpi_name;
+            return count < std::size(paths) ? 0 : 1;
         },
-        &looking);
-    return reinterpret_cast<asked_of_mpi>(looking.found);
+        &found);
+    for (std::size_t i = 0; i < found.count; ++i) {
+        void* const opened = ::dlopen(found.paths[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (opened == nullptr) continue;
+        void* const its = ::dlsym(opened, function);
+        ::dlclose(opened);  // it was loaded before, and stays
+        if (its != nullptr) return reinterpret_cast<asked_of_mpi>(its);
+    }
+    return nullptr;
 }
 
 bool is_set(const char* variable) noexcept {

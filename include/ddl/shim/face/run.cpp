@@ -53,10 +53,7 @@ ddl_status ddl_run_all_to_all(ddl_communicator* ranks, const void* in, void* out
 }
 
 ddl_status ddl_run_barrier(ddl_communicator* ranks) {
-    const task asked = movement(collective::barrier, nullptr, nullptr, 0, DDL_BOOL);
-    return with_communicator(ranks, "barrier", [&]() noexcept {
-        return unless_interrupted(ranks->ranks->barrier(this_thread), *ranks, asked, this_thread);
-    });
+    return with_communicator(ranks, "barrier", [&]() noexcept { return carry_out_barrier(*ranks, this_thread); });
 }
 
 }  // extern "C"

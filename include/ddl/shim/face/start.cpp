@@ -116,7 +116,7 @@ ddl_status ddl_start_barrier(ddl_communicator* ranks, ddl_request** started) {
     if (const ddl_status status = emptied(started, "barrier")) return status;
     return with_communicator(ranks, "barrier", [&]() noexcept {
         return push(
-            *ranks, [ranks](progress& call) { return ranks->ranks->barrier(to_request(call)); }, started);
+            *ranks, [ranks](progress& call) { return carry_out_barrier(*ranks, to_request(call)); }, started);
     });
 }
 

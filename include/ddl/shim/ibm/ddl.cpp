@@ -5,6 +5,7 @@
 #include <ddl/shim/ibm/error_line.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
+#include <ddl/shim/objects.hpp>
 #include <ddl/transport/launcher.hpp>
 
 #include <atomic>
@@ -138,8 +139,9 @@ DDL_API int ddl_finalize(void) {
     here.ready = nullptr;
     here.by_user = false;
     here.finalized = true;
+    const bool of_parent = here.world != nullptr && is_of_parent(*here.world);  // and so is MPI
     const ddl_status closed = ddl_close(std::exchange(here.world, nullptr));
-    if (closed != DDL_OK || !mpi_is_up()) return reported(closed);
+    if (closed != DDL_OK || of_parent || !mpi_is_up()) return reported(closed);
     ddl::text why;
     const companion* const part = load_companion(why);
     if (part == nullptr)

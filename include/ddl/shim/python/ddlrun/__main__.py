@@ -84,10 +84,10 @@ def _checked(settings, names, here, launcher, log):
         log.warn(CHECKS_SKIPPED, "SKIPCHECKS: the hardware of other hosts was not looked at; it is taken to be that of "
                                  "this one")
         return here
-    shell = hardware_checks.remote_shell(settings)
+    shell, quote = hardware_checks.remote_shell(settings), shlex.quote
     if launcher.kind == "srun":
-        shell = f"{shlex.quote(launcher.path)} --nodes=1 --ntasks=1 --nodelist"
-    return hardware_checks.check(names, here, hosts.is_this_host, shell, log)
+        shell, quote = f"{shlex.quote(launcher.path)} --nodes=1 --ntasks=1 --nodelist", str
+    return hardware_checks.check(names, here, hosts.is_this_host, shell, quote, log)
 
 
 def _local(settings, placed, log):

@@ -74,10 +74,10 @@ def _fingerprint():
 
 
 def _output(command):
+    """What a command that succeeds prints; nvidia-smi prints why it fails, too."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False,
-                              stdin=subprocess.DEVNULL).stdout
-    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, stdin=subprocess.DEVNULL).stdout
+    except (OSError, subprocess.SubprocessError):
         return ""
 
 

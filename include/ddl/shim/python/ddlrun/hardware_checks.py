@@ -25,10 +25,13 @@ def remote_shell(settings, environment=os.environ):
     return SSH
 
 
-def check(hosts, here, is_local, shell, log):
-    """Asks every host for its hardware, and returns that of the first. Throws `Problem` at the first difference."""
+def check(hosts, here, is_local, shell, quote, log):
+    """Asks every host for its hardware, and returns that of the first. Throws `Problem` at the first difference.
+
+    `quote(word)` is `word` as `shell` wants it: ssh joins words and has them read by a shell of that host, srun does not.
+    """
     def ask(host):
-        return here if is_local(host) else _ask(host, shell)
+        return here if is_local(host) else _ask(host, shell, quote)
 
     with concurrent.futures.ThreadPoolExecutor(ANSWERS_AT_ONCE) as threads:
         answers = list(threads.map(ask, hosts))
@@ -39,13 +42,12 @@ def check(hosts, here, is_local, shell, log):
     return answers[0]
 
 
-def _ask(host, shell):
+def _ask(host, shell, quote):
     variables = [f"{name}={os.environ[name]}" for name in ("PYTHONPATH", "DDL_LIBRARY_PATH", "PATH") if name in os.environ]
     words = ["env", *variables, sys.executable, "-m", "ddlrun.hardware"]
-    # a remote shell joins its words and has them read by a shell of that host
-    command = [*shlex.split(shell), host, *map(shlex.quote, words)]
+    command = [*shlex.split(shell), host, *map(quote, words)]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False,
                                 stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise Problem(UNREACHABLE, f"host '{host}' did not answer within {PATIENCE} s to: {shlex.join(command)}") from None

@@ -32,12 +32,12 @@ def is_this_host(name):
     if name in ("localhost", socket.gethostname(), socket.getfqdn()):
         return True
     for family, _, _, _, address in _addresses(name):
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            try:
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:  # of a family that this host may lack
                 probe.bind((address[0], 0) + tuple(address[2:]))  # only an address of ours can be bound
                 return True
-            except OSError:
-                pass
+        except OSError:
+            pass
     return False
 
 

@@ -74,7 +74,8 @@ def _mpi_of_library():
     for path in hardware.library_files("libddl_pack.so"):
         with open(path, "rb") as library:
             content = library.read()
-        for kind, soname in (("mpich", b"libmpich.so"), ("spectrum", b"libmpi_ibm.so"), ("openmpi", b"libmpi.so.")):
+        for kind, soname in (("mpich", b"libmpich.so"), ("mpich", b"libmpi.so.12"), ("spectrum", b"libmpi_ibm.so"),
+                             ("openmpi", b"libmpi.so.")):
             if soname in content:
                 return kind
     return ""
@@ -138,10 +139,13 @@ def _open_mpi(launcher, settings, placement, folder, run, program):
 
 def _hydra(launcher, settings, placement, folder, run, program):
     words = [launcher.path]  # which passes its whole environment on
+    own = {}
     if settings.tcp:
         words += ["-genv", "FI_PROVIDER", "tcp"]
     if settings.remote_shell:
-        words += ["-launcher", "ssh", "-launcher-exec", settings.remote_shell]
+        shell, *more = shlex.split(settings.remote_shell)
+        words += ["-launcher", "ssh", "-launcher-exec", shell]
+        own = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(more)} if more else {}
     if settings.tag_output:
         words += ["-prepend-rank"]
     words += settings.mpi_arguments
@@ -149,7 +153,7 @@ def _hydra(launcher, settings, placement, folder, run, program):
     words += ["-f", machine_file, "-n", str(placement.size)]
     for name, value in {**run, **_given(settings)}.items():
         words += ["-genv", name, value]
-    return Command(words + program, {}, {machine_file: _machine_file(placement)})
+    return Command(words + program, own, {machine_file: _machine_file(placement)})
 
 
 def _machine_file(placement):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of ddlrun: `ddlrun [options] program [arguments]`.
 
-Every long name takes one or two dashes. The first word that is no option is the program, and the rest is the program's.
+Every long name takes one or two dashes. The first word that is no option is the program, and the rest is the program's; `--`
+may stand before it.
 """
 
 import dataclasses
@@ -64,7 +65,10 @@ def _hosts(name, word):
 
 def check_host_name(source, host):
     """What is passed on to a remote shell and a rank file must be a name, and no option or command of theirs."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*", host):
+    if ":" in host:
+        raise Problem(COMMAND_LINE, f"{source}: '{host}' has a colon; write how many ranks a host has by --accelerators, and "
+                                    "give an IPv6 address a name in /etc/hosts")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", host):
         raise Problem(COMMAND_LINE, f"{source}: '{host}' is no name of a host; write host1,host2")
 
 
@@ -79,6 +83,12 @@ def _words(name, word):
         return shlex.split(word)
     except ValueError as why:
         raise Problem(COMMAND_LINE, f"{name}: '{word}' cannot be split into words: {why}") from None
+
+
+def _command(name, word):
+    if not _words(name, word):
+        raise Problem(COMMAND_LINE, f"{name}: '{word}' names no command")
+    return word
 
 
 def _launcher(name, word):
@@ -122,7 +132,8 @@ OPTIONS = (
            value=False),
     Option(("launcher",), "launcher", "NAME", "auto, local (no MPI, one host), openmpi, spectrum, mpich or srun (auto)",
            _launcher),
-    Option(("remote_shell", "remote-shell"), "remote_shell", "COMMAND", "in place of ssh, for the checks and for mpirun"),
+    Option(("remote_shell", "remote-shell"), "remote_shell", "COMMAND", "in place of ssh, for the checks and for mpirun",
+           _command),
     Option(("tag_output", "tag-output"), "tag_output", "", "begin each line of output with its rank"),
     Option(("dry_run", "dry-run"), "dry_run", "", "print the command, and run nothing"),
     Option(("v", "verbose"), "verbose", "", "say what is found and done"),
@@ -137,6 +148,9 @@ def parse(words):
     settings = Settings()
     words = list(words)
     while words:
+        if words[0] == "--":
+            words.pop(0)
+            break
         match = re.fullmatch(r"--?([A-Za-z_-]+)(?:=(.*))?", words[0], re.DOTALL)
         option = _BY_NAME.get(match.group(1)) if match else None
         if option is None:

@@ -83,7 +83,7 @@ class _Supervision:
         self._status = 0
         self._deadline = None  # then what is left is killed
         self._told = False  # we were told to end the children
-        self._noted = []  # signals while a child starts, and how many living children each has reached
+        self._noted = []  # signals, and how many children each has reached
         self._several = len(children) > 1
         self._selector = selectors.DefaultSelector()
         self._wake, wake = socket.socketpair()
@@ -97,7 +97,6 @@ class _Supervision:
                 if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:  # as nohup does
                     self._before[number] = signal.signal(number, self._note)
             for child in children:
-                self._noted.clear()
                 if not self._told:
                     self._start(child)
             self._watch()
@@ -127,7 +126,7 @@ class _Supervision:
             raise Problem(PROGRAM, f"program '{child.words[0]}' does not start: {why}") from None
         self._living[process] = child
         for number, reached in list(self._noted):
-            if reached == before:  # it came while this one was on its way
+            if reached <= before:  # it came before this one was there
                 _signal_group(process, number)
         self._log.write(f"{child.name} is process {process.pid}")
         if child.tag:

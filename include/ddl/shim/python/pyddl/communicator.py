@@ -2,6 +2,7 @@
 """A group of ranks, and what they do together."""
 
 import ctypes
+import sys
 import typing
 
 from . import arrays, elements
@@ -170,6 +171,8 @@ class Communicator(Arguments):
         """Lets go of the communicator."""
         handle, self._handle = self._handle, None
         if handle is not None:
+            if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # whoever ends the program waits for no call under way
+                functions.interrupt(handle)
             self._check(functions.close(handle))
 
     def __enter__(self):

@@ -4,7 +4,8 @@
 While the main thread waits inside the library Python cannot run a signal handler. So a thread of ours is told of each
 signal by the interpreter's wakeup descriptor. It gives the main thread a moment; if that has not moved since, it has the
 library end the call, and KeyboardInterrupt comes. Where a handler of the program's own has SIGINT, that is left to end the
-wait or not: only a second SIGINT within the same wait ends it.
+wait or not: only a second SIGINT within the same wait ends it. A collective that was under way when KeyboardInterrupt came, and
+that nobody waits for any more, is ended too.
 """
 
 import ctypes
@@ -18,6 +19,7 @@ import time
 from .library import functions
 
 MOMENT = 0.2  # seconds in which a call may end by itself
+seen = 0  # signals of which a KeyboardInterrupt came, or will come
 
 
 class Watch:
@@ -72,10 +74,13 @@ class Watch:
                 self._interrupt()
 
     def _interrupt(self):
+        global seen
         place = self._place()
         second = place is not None and place == self._last
         self._last = place
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler and not second:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            seen += 1
+        elif not second:
             return
         end = time.monotonic() + MOMENT
         while time.monotonic() < end:

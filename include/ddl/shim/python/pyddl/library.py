@@ -53,6 +53,7 @@ _FUNCTIONS = {
     "deallocate": (c_int, c_void_p),
     "count_of_block": (c_size_t, c_size_t, c_int, c_int),
     "wait_request": (c_int, c_void_p),
+    "wait_request_for": (c_int, c_void_p, c_double, POINTER(c_int)),
     "test_request": (c_int, c_void_p, POINTER(c_int)),
     "get_descriptor": (c_int, c_void_p, POINTER(c_int)),
     "free_request": (c_int, c_void_p),

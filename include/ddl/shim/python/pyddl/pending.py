@@ -3,7 +3,10 @@
 
 import ctypes
 
+from . import interrupt
 from .library import functions
+
+MOMENT = 0.1  # seconds between two looks at what has become of a request
 
 
 class _Pending:
@@ -27,6 +30,7 @@ class Request(_Pending):
     """A collective under way. Its arrays belong to it until it is done."""
 
     def __init__(self, communicator, call, arguments, arrays):
+        self._seen = interrupt.seen
         super().__init__("start_" + call, communicator, arguments, arrays)
 
     def wait(self) -> None:
@@ -53,8 +57,15 @@ class Request(_Pending):
     def __del__(self):
         if getattr(self, "_handle", None) is not None and functions is not None:
             if self._arrays is not None:
-                functions.wait_request(self._handle)  # peers may still read and write the arrays
+                self._await_peers()
             functions.free_request(self._handle)
+
+    def _await_peers(self):
+        """Who may still read and write the arrays. Behind a Ctrl-C they are told that it is over."""
+        done = ctypes.c_int()
+        while functions.wait_request_for(self._handle, MOMENT, ctypes.byref(done)) == 0 and not done.value:
+            if self._seen != interrupt.seen:
+                functions.interrupt(self._communicator._handle)
 
 
 class Plan(_Pending):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """This process among the ranks: its start and end, its numbers, and IBM DDL's memory."""
 
+import atexit
 import ctypes
 import os
 import typing
@@ -75,11 +76,16 @@ def finalize() -> int:
     """Ends what `init` began, at the end of the program. Does nothing where there is nothing to end."""
     if initialized():
         ranks, here.ranks = here.ranks, _Nobody("was finalised; call nothing behind pyddl.finalize()")
-        if here.watch is not None:
-            here.watch.stop()
-            here.watch = None
+        _stop_watching()
         ranks.close()
     return 0
+
+
+@atexit.register  # while its thread can still tell of a Ctrl-C that ends the program
+def _stop_watching():
+    if here.watch is not None:
+        here.watch.stop()
+        here.watch = None
 
 
 def initialized() -> bool:
