@@ -3,6 +3,7 @@
 
 import ctypes
 import typing
+import weakref
 
 from . import arrays, elements
 from .arguments import Arguments
@@ -12,6 +13,13 @@ from .pending import DevicePlan, Plan, Request
 
 _Array = typing.Any  # a NumPy array, memory of `malloc`, or what else `arrays` takes
 _Count = typing.Optional[int]
+_open = weakref.WeakSet()
+
+
+def interrupt_all():
+    """For another thread: ends the calls that wait, on whatever communicators."""
+    for each in list(_open):
+        functions.interrupt(each._handle)
 
 
 class Communicator(Arguments):
@@ -25,6 +33,7 @@ class Communicator(Arguments):
 
     def __init__(self, handle):
         self._handle = handle
+        _open.add(self)
         self._rank = functions.get_rank(handle)
         self._size = functions.get_size(handle)
 
@@ -169,6 +178,7 @@ class Communicator(Arguments):
     def close(self) -> None:
         """Lets go of the communicator."""
         handle, self._handle = self._handle, None
+        _open.discard(self)
         if handle is not None:
             self._check(functions.close(handle))
 
