@@ -139,7 +139,7 @@ class Group(ProcessGroup):
             self._check_list("gather_list", parts, data)
             whole = self._room(data)
         call = ("gather", data.data_ptr(), _address(whole), bytes_of(data) * self._size, BYTES, opts.rootRank)
-        return self._carry_out(opts, [call], parts, whole, data)
+        return self._carry_out(opts, [call], parts, () if whole is None else whole, data)
 
     @_collective("scatter")
     def scatter(self, outputs, inputs, opts=ScatterOptions()):

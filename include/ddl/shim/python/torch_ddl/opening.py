@@ -154,8 +154,9 @@ def _open_job(store, rank, size, seconds, place):
 
 
 def _end():
-    """At exit. A process that fails leaves it at that, for others may not come to the end of MPI."""
-    if not hasattr(sys, "last_value"):
-        for group in reversed(_groups[:]):
-            group.shutdown()
-        pyddl.finalize()
+    """At exit. Where the process fails, the other ranks are to hear of it in their calls."""
+    for group in reversed(_groups[:]):
+        if hasattr(sys, "last_value"):
+            group.abort()
+        group.shutdown()
+    pyddl.finalize()
