@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How groups of the backend ddl begin and end, with and without a launcher, and what is said where that goes wrong."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -86,17 +85,19 @@ for more, words in (({"world_size": 3}, ["world_size=3", "the launcher 2"]), ({"
     for init_method in ("env://", "tcp://localhost:1", None):
         with refused(ValueError, f"init_process_group, rank {rank}: the script says", *words):
             dist.init_process_group("ddl", init_method=init_method, **more)
-# what comes by a store can only be seen when all have met
-store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, rank == 0)
-import pyddl
-os.environ["RANK"] = str(1 - rank)
-with refused(ValueError, f"init_process_group, rank {rank}: the script says rank {1 - rank} of 2, and ddl's ranks are {rank} of 2"):
-    pyddl.process.launched = pyddl.init() if False else None
-    os.environ["RANK"] = str(rank)
-    pyddl.init()
-    from torch_ddl import opening
-    opening._agree(pyddl.world(), 1 - rank, 2)
 """, preamble=UNSTARTED)
+
+
+@here
+def test_a_rank_that_is_not_that_of_mpi(mpirun):
+    done = mpirun(2, """
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"] if "OMPI_COMM_WORLD_RANK" in os.environ else os.environ["PMI_RANK"])
+os.environ["RANK"] = str(1 - rank)
+with refused(ValueError, f"the script says rank {1 - rank} of 2, and ddl's ranks are {rank} of 2"):
+    dist.init_process_group("ddl")
+say("told")
+""", preamble=UNSTARTED)
+    assert done.returncode == 0 and done.stdout.count("told") == 2, done.stdout + done.stderr
 
 
 def test_a_rank_that_ends(ranks):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process group of torch.distributed: its collectives are those of a communicator of pyddl.
+"""The collectives of a process group of torch.distributed: those of a communicator of pyddl.
 
 torch calls some methods from Python and some, for DistributedDataParallel, from C++, by names that change with its versions, so
 some have two. Data that only moves goes as bytes, whatever its dtype. Tensors whose elements do not lie in their order are copied,
@@ -7,50 +7,23 @@ there and back.
 """
 
 import ctypes
-import functools
 
 import pyddl
 import torch
-from pyddl.pending import Request
-from torch.distributed import (AllreduceOptions, AllToAllOptions, BarrierOptions, BroadcastOptions, ProcessGroup, ReduceOptions,
-                               ReduceScatterOptions)
+from torch.distributed import AllreduceOptions, AllToAllOptions, BarrierOptions, BroadcastOptions, ReduceOptions, ReduceScatterOptions
 from torch.distributed.distributed_c10d import AllgatherOptions, GatherOptions, ScatterOptions
 
-from . import NAME
-from .tensors import BYTES, await_producers, bytes_of, element_and_op, has_rooted, in_order, put_back
-from .work import Waiter, Work
+from .calls import Calls, collective
+from .tensors import BYTES, bytes_of, element_and_op, has_rooted, in_order, put_back
+from .work import Work
 
 
-def _collective(name):
-    """A method that waits for others, who are told if this rank finds a mistake before it calls."""
-    def decorate(method):
-        @functools.wraps(method)
-        def call(self, *arguments, **more):
-            try:
-                return method(self, *arguments, **more)
-            except ValueError as why:
-                if isinstance(why, pyddl.Error) or hasattr(why, "told"):
-                    raise
-                refusal = self._ranks._refused(name, "the", why)
-                refusal.told = True
-                raise refusal from None
-        return call
-    return decorate
-
-
-class Group(ProcessGroup):
-    """`ranks`: the communicator, which ends with the group. `closed`: told of it, then."""
-
-    def __init__(self, ranks, store, name, closed):
-        super().__init__(ranks.rank, ranks.size)
-        self._ranks, self._size, self._store, self._closed = ranks, ranks.size, store, closed
-        self._name, self._description = name, "undefined"
-        self._waiter = Waiter()
-        self._together = None  # the works of a block of coalesced calls
+class Group(Calls):
+    """The collectives, as torch calls them."""
 
     # ---- combinations
 
-    @_collective("all_reduce")
+    @collective("all_reduce")
     def allreduce(self, tensors, opts=AllreduceOptions()):
         if len(tensors) != 1:
             return self.allreduce_coalesced(tensors, opts)
@@ -58,7 +31,7 @@ class Group(ProcessGroup):
         data = in_order(tensors)
         return self._carry_out(opts, [_in_place(data[0], kind)], tensors, data)
 
-    @_collective("all_reduce")
+    @collective("all_reduce")
     def allreduce_coalesced(self, tensors, opts=AllreduceOptions()):
         data, kinds = in_order(tensors), {}
         for each in data:
@@ -68,7 +41,7 @@ class Group(ProcessGroup):
                  for kind, some in kinds.items()]
         return self._carry_out(opts, calls, tensors, data)
 
-    @_collective("reduce")
+    @collective("reduce")
     def reduce(self, tensors, opts=ReduceOptions()):
         kind = element_and_op(tensors[0].dtype, opts.reduceOp)
         data = in_order(tensors)
@@ -82,7 +55,7 @@ class Group(ProcessGroup):
             call = _in_place(data[0], kind)
         return self._carry_out(opts, [call], tensors, data)
 
-    @_collective("reduce_scatter")
+    @collective("reduce_scatter")
     def reduce_scatter_single(self, output, source, opts=ReduceScatterOptions()):
         kind = element_and_op(source.dtype, opts.reduceOp)
         self._check_whole("input", source, "output", output)
@@ -95,7 +68,7 @@ class Group(ProcessGroup):
             call = _in_place(data, kind)
         return self._carry_out(opts, [call], [output], [part, data])
 
-    @_collective("reduce_scatter")
+    @collective("reduce_scatter")
     def reduce_scatter(self, outputs, inputs, opts=ReduceScatterOptions()):
         self._check_list("input_list", inputs[0], outputs[0])
         return self.reduce_scatter_single(outputs[0], torch.stack(inputs[0]), opts)
@@ -105,20 +78,20 @@ class Group(ProcessGroup):
 
     # ---- movements
 
-    @_collective("broadcast")
+    @collective("broadcast")
     def broadcast(self, tensors, opts=BroadcastOptions()):
         data = in_order(tensors)
         calls = [("broadcast", each.data_ptr(), bytes_of(each), BYTES, opts.rootRank) for each in data]
         return self._carry_out(opts, calls, tensors, data)
 
-    @_collective("all_gather")
+    @collective("all_gather")
     def all_gather_single(self, output, source, opts=AllgatherOptions()):
         self._check_whole("output", output, "input", source)
         whole, data = in_order([output, source])
         call = ("all_gather", data.data_ptr(), whole.data_ptr(), bytes_of(whole), BYTES)
         return self._carry_out(opts, [call], [output], [whole, data])
 
-    @_collective("all_gather")
+    @collective("all_gather")
     def allgather(self, outputs, inputs, opts=AllgatherOptions()):
         self._check_list("tensor_list", outputs[0], inputs[0])
         whole = self._room(inputs[0])
@@ -131,7 +104,7 @@ class Group(ProcessGroup):
     def allgather_coalesced(self, outputs, inputs, opts=AllgatherOptions()):  # outputs[rank][tensor]
         return self._all([self.allgather([list(parts)], [source], opts) for parts, source in zip(zip(*outputs), inputs)])
 
-    @_collective("gather")
+    @collective("gather")
     def gather(self, outputs, inputs, opts=GatherOptions()):
         data, parts, whole = in_order(inputs)[0], [], None
         if self.rank() == opts.rootRank:
@@ -141,7 +114,7 @@ class Group(ProcessGroup):
         call = ("gather", data.data_ptr(), _address(whole), bytes_of(data) * self._size, BYTES, opts.rootRank)
         return self._carry_out(opts, [call], parts, () if whole is None else whole, data)
 
-    @_collective("scatter")
+    @collective("scatter")
     def scatter(self, outputs, inputs, opts=ScatterOptions()):
         data, whole = in_order(outputs), None
         if self.rank() == opts.rootRank:
@@ -150,7 +123,7 @@ class Group(ProcessGroup):
         call = ("scatter", _address(whole), data[0].data_ptr(), bytes_of(data[0]) * self._size, BYTES, opts.rootRank)
         return self._carry_out(opts, [call], outputs, data, whole)
 
-    @_collective("all_to_all")
+    @collective("all_to_all")
     def all_to_all_single(self, output, source, output_splits=(), input_splits=(), opts=AllToAllOptions()):
         if output_splits or input_splits:
             return self.alltoall(self._split("output", output, output_splits), self._split("input", source, input_splits), opts)
@@ -161,7 +134,7 @@ class Group(ProcessGroup):
         call = ("all_to_all", data.data_ptr(), target.data_ptr(), bytes_of(data), BYTES)
         return self._carry_out(opts, [call], [output], [target], data)
 
-    @_collective("all_to_all")
+    @collective("all_to_all")
     def alltoall(self, outputs, inputs, opts=AllToAllOptions()):
         """Parts of any lengths travel as if all were as long as the longest of any rank."""
         for name, parts in (("output", outputs), ("input", inputs)):
@@ -195,101 +168,6 @@ class Group(ProcessGroup):
                                 "receive in a group of another backend, as new_group(backend=\"gloo\") makes one")
 
     recv_anysource = recv
-
-    # ---- how a call goes
-
-    def _carry_out(self, opts, calls, tensors, data, *more):
-        """`tensors` get what is in `data` when the calls are done; `more` lives as long."""
-        kept = (tensors, data, more)
-        await_producers(each for each in (*tensors, *data, *more) if each is not None)
-        if getattr(opts, "asyncOp", True):
-            requests = [Request(self._ranks, call, arguments, kept) for call, *arguments in calls]
-            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter)
-        else:
-            for call, *arguments in calls:
-                self._ranks._run(call, *arguments)
-            put_back(tensors, data)
-            work = Work([], tensors)
-        if self._together is not None:
-            self._together.append(work)
-        return work
-
-    def _all(self, works):
-        return Work(works, [tensor for each in works for tensor in each.tensors], None, self._waiter)
-
-    def _start_coalescing(self, _device):
-        self._together = []
-
-    def _end_coalescing(self, _device):
-        works, self._together = self._together, None
-        return self._all(works)
-
-    # ---- what calls are handed
-
-    def _room(self, part):
-        """Where as many of a tensor as there are ranks go."""
-        return torch.empty((self._size, *part.shape), dtype=part.dtype, device=part.device)
-
-    def _check_whole(self, name, whole, part_name="", part=None, blocks=None):
-        blocks = blocks or self._size
-        if whole.numel() % blocks:
-            raise ValueError(f"{name} has {whole.numel()} elements; pass a multiple of the {blocks} ranks")
-        if part is not None and (part.numel() * blocks, part.dtype) != (whole.numel(), whole.dtype):
-            raise ValueError(f"{part_name} has {part.numel()} elements of {part.dtype}, and {name} {whole.numel()} of {whole.dtype}; "
-                             f"pass {whole.numel() // blocks} of {whole.dtype}")
-
-    def _check_list(self, name, parts, tensor):
-        if len(parts) != self._size or any((each.numel(), each.dtype) != (tensor.numel(), tensor.dtype) for each in parts):
-            raise ValueError(f"{name} is to hold {self._size} tensors, one for each rank, of {tensor.numel()} elements of {tensor.dtype}")
-
-    def _split(self, name, tensor, rows):
-        if not rows:
-            rows = [tensor.shape[0] // self._size] * self._size
-        if sum(rows) != tensor.shape[0]:
-            raise ValueError(f"{name} has {tensor.shape[0]} rows, and its splits are {list(rows)}; pass splits of that sum")
-        return tensor.split(list(rows))
-
-    # ---- the group itself
-
-    def getBackendName(self):
-        return NAME
-
-    def getGroupName(self):
-        return self._name
-
-    def setGroupName(self, name):
-        self._name = name
-
-    def getGroupDesc(self):
-        return self._description
-
-    def setGroupDesc(self, description):
-        self._description = description
-
-    def get_group_store(self):
-        return self._store
-
-    @property
-    def _device_types(self):
-        return [torch.device("cpu"), torch.device("cuda")]
-
-    def _get_backend(self, _device):
-        return self
-
-    def set_timeout(self, timeout):
-        """How long a wait for another rank may take from now on."""
-        self._ranks.set_timeout(timeout.total_seconds())
-
-    def abort(self):
-        """Ends the call that waits, here and on the other ranks; the group is broken afterwards."""
-        self._ranks.interrupt()
-
-    def shutdown(self):
-        """Waits for what is under way, and closes the communicator."""
-        if self._ranks._handle is not None:
-            self._waiter.stop()
-            self._ranks.close()
-            self._closed(self)
 
     # names that older versions of torch call
     _allgather_base = all_gather_single
