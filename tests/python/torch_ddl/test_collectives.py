@@ -153,8 +153,8 @@ with refused(ValueError, "the input has 3 elements; pass a multiple of the 2 ran
     dist.all_to_all_single(torch.ones(3), torch.ones(3))
 with refused(pyddl.Mismatch, "rank 0 sends 1 elements to rank 1, which expects 2"):
     dist.all_to_all_single(torch.ones(2 + rank), torch.ones(2), [1, 1] if rank == 0 else [2, 1], [1, 1])
-for call in (lambda: dist.send(torch.ones(1), 1 - rank), lambda: dist.recv(torch.ones(1), 1 - rank)):
-    with refused(pyddl.Unsupported, "gloo"): call()
+with refused(pyddl.Unsupported, "name the source"): dist.recv(torch.ones(1))
+with refused(pyddl.Mismatch, "elements"): (dist.recv if rank else dist.send)(torch.ones(2 + rank), 1 - rank)
 dist.barrier()  # all of these leave the group as it was
 """, preamble=TORCH)
 
@@ -228,4 +228,38 @@ same(functional.all_gather_tensor(torch.ones(2) * rank, 0, group) + 0, torch.ten
 same(functional.reduce_scatter_tensor(torch.arange(4.0), "sum", 0, group) + 0, torch.arange(4.0)[2 * rank:2 * rank + 2] * 2)
 same(functional.all_to_all_single(torch.arange(2.0) + rank, None, None, group) + 0, torch.arange(2.0) + rank)
 same(functional.broadcast(torch.ones(3) * rank, 1, group) + 0, torch.ones(3))
+""", preamble=TORCH)
+
+
+def test_from_one_rank_to_another(ranks):
+    ranks(3, """
+left, right = (rank - 1) % size, (rank + 1) % size
+for turn in range(3):  # all send first
+    mine, theirs = torch.full((2, 3), rank + 10.0 * turn).T, torch.empty(3, 2)
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, mine, right), dist.P2POp(dist.irecv, theirs, left)])
+    for each in works: each.wait()
+    same(theirs, torch.full((3, 2), left + 10.0 * turn))
+if rank == 0:
+    dist.send(torch.tensor([1, 2], dtype=torch.int16), 2)
+    for tag in (7, 8): dist.isend(torch.tensor([tag]), 2, tag=tag)
+    assert dist.isend(torch.empty(0), 1).wait()
+if rank == 1: dist.recv(torch.empty(0), 0)
+if rank == 2:
+    got = torch.zeros(4, dtype=torch.int16)[::2]
+    dist.recv(got, 0)
+    assert got.tolist() == [1, 2]
+    late = [torch.empty(1, dtype=torch.int64) for _ in range(2)]
+    for tag in (8, 7):  # by their tags
+        work = dist.irecv(late[tag - 7], 0, tag=tag)
+        assert work.wait() and late[tag - 7].item() == tag
+group = dist.new_group([1, 2])
+if rank == 1: dist.send(torch.ones(1) * 5, 2, group=group)
+if rank == 2:
+    dist.recv(late[0].float(), 1, group=group)
+    dist.send_object_list([{"of": rank}], 0)
+if rank == 0:
+    objects = [None]
+    dist.recv_object_list(objects, 2)
+    assert objects == [{"of": 2}]
+dist.destroy_process_group()
 """, preamble=TORCH)

@@ -139,8 +139,10 @@ import pyddl, threading
 store = dist.distributed_c10d._get_default_store()
 if rank == 0:
     work = dist.all_reduce(torch.ones(3), async_op=True)
+    message = dist.irecv(torch.ones(1), 1)  # that never comes
     dist.group.WORLD.abort()
     with refused(pyddl.Interrupted, "rank 0"): work.wait()
+    with refused(pyddl.Interrupted, "the program gave up"): message.wait()
     store.set("over", "1")
 else:
     store.get("over")
@@ -180,13 +182,16 @@ def test_one_process(python):
 
 def test_a_host_that_is_another(python):
     python("""
-from torch_ddl import opening
+from torch_ddl.meeting import open_job
 store = dist.HashStore()
 store.set("host/1", "elsewhere 1")
-with refused(ValueError, "rank 0 of 2: the ranks of this group are on ", "elsewhere", "ddlrun -H or mpirun"):
-    opening._open_job(store, 0, 2, 1.0, None)
+with refused(ValueError, "rank 0 of 2: these ranks are on ", "elsewhere", "ddlrun -H or mpirun"):
+    open_job(store, 0, 2, 1.0, None)
+import pyddl
 with refused(ValueError, "rank 1 of 2"):
-    opening._open_job(store, 1, 2, 1.0, None)
+    open_job(store, 1, 2, 1.0, None)
+with refused(pyddl.Timeout, "rank 0 of 2: the others did not come, host/1 is missing"):
+    open_job(dist.HashStore(), 0, 2, 0.01, None)
 """, preamble=UNSTARTED)
 
 

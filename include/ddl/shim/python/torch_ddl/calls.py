@@ -9,6 +9,7 @@ from pyddl.pending import Request
 from torch.distributed import ProcessGroup
 
 from . import NAME
+from .pairs import Pairs
 from .tensors import await_producers, put_back
 from .work import Waiter, Work
 
@@ -31,13 +32,14 @@ def collective(name):
 
 
 class Calls(ProcessGroup):
-    """`ranks`: the communicator, which ends with the group. `closed`: told of it, then."""
+    """`ranks`: the communicator, which ends with the group. `seconds`: its timeout. `closed`: told of the end, then."""
 
-    def __init__(self, ranks, store, name, closed):
+    def __init__(self, ranks, store, name, seconds, closed):
         super().__init__(ranks.rank, ranks.size)
         self._ranks, self._size, self._store, self._closed = ranks, ranks.size, store, closed
         self._name, self._description = name, "undefined"
         self._waiter = Waiter()
+        self._pairs = Pairs(store, ranks.rank, seconds)
         self._together = None  # the works of a block of coalesced calls
 
     def getBackendName(self):
@@ -67,16 +69,19 @@ class Calls(ProcessGroup):
 
     def set_timeout(self, timeout):
         """How long a wait for another rank may take from now on."""
-        self._ranks.set_timeout(timeout.total_seconds())
+        self._pairs.seconds = timeout.total_seconds()
+        self._ranks.set_timeout(self._pairs.seconds)
 
     def abort(self):
         """Ends the call that waits, here and on the other ranks; the group is broken afterwards."""
         self._ranks.interrupt()
+        self._pairs.interrupt()
 
     def shutdown(self):
         """Waits for what is under way, and closes the communicator."""
         if self._ranks._handle is not None:
             self._waiter.stop()
+            self._pairs.close()
             self._ranks.close()
             self._closed(self)
 
@@ -94,6 +99,9 @@ class Calls(ProcessGroup):
                 self._ranks._run(call, *arguments)
             put_back(tensors, data)
             work = Work([], tensors)
+        return self._kept(work)
+
+    def _kept(self, work):
         if self._together is not None:
             self._together.append(work)
         return work

@@ -14,7 +14,7 @@ from torch.distributed import AllreduceOptions, AllToAllOptions, BarrierOptions,
 from torch.distributed.distributed_c10d import AllgatherOptions, GatherOptions, ScatterOptions
 
 from .calls import Calls, collective
-from .tensors import BYTES, bytes_of, element_and_op, has_rooted, in_order, put_back
+from .tensors import BYTES, await_producers, bytes_of, element_and_op, has_rooted, in_order, put_back
 from .work import Work
 
 
@@ -157,17 +157,22 @@ class Group(Calls):
     def barrier(self, opts=BarrierOptions()):
         return self._carry_out(opts, [("barrier",)], [], [])
 
-    # ---- what there is not
+    # ---- from one rank to another
 
-    def send(self, *_arguments):
-        raise pyddl.Unsupported(f"send, rank {self.rank()}: ddl sends to no single rank; call all_to_all or broadcast, or send in a "
-                                "group of another backend, as new_group(backend=\"gloo\") makes one")
+    def send(self, tensors, target, tag=0):
+        return self._carry(tensors, self.rank(), target, tag)
 
-    def recv(self, *_arguments):
-        raise pyddl.Unsupported(f"recv, rank {self.rank()}: ddl receives from no single rank; call all_to_all or broadcast, or "
-                                "receive in a group of another backend, as new_group(backend=\"gloo\") makes one")
+    def recv(self, tensors, source, tag=0):
+        return self._carry(tensors, source, self.rank(), tag)
 
-    recv_anysource = recv
+    def recv_anysource(self, _tensors, _tag=0):
+        raise pyddl.Unsupported(f"recv, rank {self.rank()}: ddl receives from a rank that it knows; name the source")
+
+    def _carry(self, tensors, source, target, tag):
+        data = in_order(tensors)
+        await_producers(data)
+        messages = [self._pairs.carry(each, source, target, tag) for each in data]
+        return self._kept(Work(messages, tensors, None if source == self.rank() else lambda: put_back(tensors, data), self._waiter))
 
     # names that older versions of torch call
     _allgather_base = all_gather_single

@@ -7,11 +7,9 @@ own, so pyddl's functions may be used beside it.
 """
 
 import atexit
-import ctypes
 import datetime
 import ipaddress
 import os
-import secrets
 import socket
 import sys
 import urllib.parse
@@ -19,13 +17,12 @@ import urllib.parse
 import numpy
 import pyddl
 from pyddl import process
-from pyddl.communicator import Communicator
-from pyddl.library import functions
 from torch import cuda
 from torch.distributed import TCPStore
 
 from . import NAME
 from .group import Group
+from .meeting import meet, open_job
 
 _groups = []  # open ones, in the order of their opening
 
@@ -91,7 +88,7 @@ def open_group(options):
     members = list(options.global_ranks_in_group)
     if not members:
         if not pyddl.initialized() and not is_launched():
-            process.start(lambda place: _open_job(options.store, rank, size, seconds, place))
+            process.start(lambda place: open_job(options.store, rank, size, seconds, place))
             atexit.register(_end)
         world = _world()
         _agree(world, rank, size)
@@ -100,13 +97,9 @@ def open_group(options):
     elif len(members) == _world().size:
         ranks = _world().split(0, rank)
     else:
-        place = ctypes.c_void_p()
-        status = _open_job(options.store, rank, size, seconds, ctypes.byref(place))
-        if status != 0:
-            raise functions.failure(status)
-        ranks = Communicator(place.value)
+        ranks = meet(options.store, rank, size, seconds)
     ranks.set_timeout(seconds)
-    group = Group(ranks, options.store, options.group_id, _groups.remove)
+    group = Group(ranks, options.store, options.group_id, seconds, _groups.remove)
     _groups.append(group)
     return group
 
@@ -132,25 +125,6 @@ def _choose_device(world):
     """The GPU of the local rank becomes the current one, unless the script has chosen."""
     if cuda.is_available() and cuda.current_device() == 0:
         cuda.set_device(world.local_rank % cuda.device_count())
-
-
-def _host():
-    """This host, as no other is called."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return f"{socket.gethostname()} {file.read().strip()}"
-
-
-def _open_job(store, rank, size, seconds, place):
-    """Opens a communicator of ranks that have nothing but a store in common. Returns the library's status."""
-    store.set(f"host/{rank}", _host())
-    if rank == 0:
-        hosts = {store.get(f"host/{each}").decode() for each in range(size)}
-        store.set("job", secrets.token_hex(16) if len(hosts) == 1 else " and ".join(sorted(each.split()[0] for each in hosts)))
-    job = store.get("job").decode()
-    if len(job) != 32:
-        raise ValueError(f"rank {rank} of {size}: the ranks of this group are on {job}; "
-                         "start all ranks by ddlrun -H or mpirun, and for a group of some of them pass backend=\"gloo\" to new_group")
-    return functions.open_job(f"torch-{job}".encode(), rank, size, seconds, place)
 
 
 def _end():
