@@ -72,6 +72,11 @@ for turn in range(3):
     os.environ["MASTER_PORT"] = ""  # where no free one is known, ddl's ranks tell each other
     dist.init_process_group("DDL", timeout=datetime.timedelta(minutes=1), **({"rank": rank, "world_size": size} if turn else {}))
     dist.barrier()
+    if turn == 1: kept = dist.distributed_c10d._get_default_store()
+for turn in range(2):  # by a store that another group has used
+    dist.destroy_process_group()
+    dist.init_process_group("ddl", store=kept, rank=rank, world_size=size)
+    (dist.recv if rank else dist.send)(data, 1 - rank)
 with refused(ValueError, "name \\"ddl\\" alone"):
     dist.destroy_process_group()
     dist.init_process_group("cpu:gloo,cuda:ddl")
@@ -184,13 +189,13 @@ def test_a_host_that_is_another(python):
     python("""
 from torch_ddl.meeting import open_job
 store = dist.HashStore()
-store.set("host/1", "elsewhere 1")
+store.set("1/host/1", "elsewhere 1")
 with refused(ValueError, "rank 0 of 2: these ranks are on ", "elsewhere", "ddlrun -H or mpirun"):
     open_job(store, 0, 2, 1.0, None)
 import pyddl
 with refused(ValueError, "rank 1 of 2"):
     open_job(store, 1, 2, 1.0, None)
-with refused(pyddl.Timeout, "rank 0 of 2: the others did not come, host/1 is missing"):
+with refused(pyddl.Timeout, "rank 0 of 2: the others did not come, 1/host/1 is missing"):
     open_job(dist.HashStore(), 0, 2, 0.01, None)
 """, preamble=UNSTARTED)
 

@@ -168,3 +168,8 @@ def test_scripts_under_mpirun(mpirun, text):
     done = mpirun(2, text, preamble="")
     assert done.returncode == 0, done.stdout + done.stderr
     check(done.stdout, 2)
+
+
+def test_the_benchmark(ddlrun):
+    done = ddlrun("--accelerators", 2, sys.executable, conftest.ROOT / "benchmarks" / "torch_bench.py", "--max-bytes", 4096, "--calls", 3)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 6, done.stdout + done.stderr

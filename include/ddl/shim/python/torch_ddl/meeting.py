@@ -28,9 +28,11 @@ def meet(store, rank, size, seconds, given_up=_NEVER):
 def open_job(store, rank, size, seconds, place, given_up=_NEVER):
     """The same as a function of the library: it returns a status."""
     end = time.monotonic() + seconds
+    turn = store.add(f"turns/{rank}", 1)  # a store may outlive a group, and serve another of its name
 
     def said(key):
         """What a rank says. It is looked for again and again, for a store that waits keeps other threads from it."""
+        key = f"{turn}/{key}"
         while not store.check([key]):
             if time.monotonic() > end:
                 raise pyddl.Timeout(f"rank {rank} of {size}: the others did not come, {key} is missing; see what they do")
@@ -38,11 +40,11 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER):
                 raise pyddl.Interrupted(f"rank {rank} of {size}: the program gave up while it waited for {key}")
         return store.get(key).decode()
 
-    store.set(f"host/{rank}", _host())
+    store.set(f"{turn}/host/{rank}", _host())
     if rank == 0:
         hosts = {said(f"host/{each}") for each in range(size)}
         names = " and ".join(sorted(each.split()[0] for each in hosts))
-        store.set("job", names if len(hosts) > 1 else f"={secrets.token_hex(16)}")
+        store.set(f"{turn}/job", names if len(hosts) > 1 else f"={secrets.token_hex(16)}")
     job = said("job")
     if job[0] != "=":
         raise ValueError(f"rank {rank} of {size}: these ranks are on {job}, and meet by themselves on one host only; start all by "
