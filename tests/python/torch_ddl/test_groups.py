@@ -207,6 +207,9 @@ def test_torch_imports_whatever_ddl_lacks(python, tmp_path):
            "with refused(ImportError, 'libddl.so cannot be loaded'):\n"
            "    dist.init_process_group('ddl', rank=0, world_size=1, store=dist.HashStore())\n",
            preamble=UNSTARTED, variables={"DDL_LIBRARY_PATH": str(tmp_path)})
+    python("import warnings, torch.distributed as dist\nwith warnings.catch_warnings(record=True) as said:\n"
+           "    del dist.Backend.DDL, dist.Backend.register_backend\n    import torch_ddl\n    torch_ddl.register()\n"
+           "assert 'has no backend ddl' in str(said[0].message)\n", preamble="")
 
 
 def test_an_exception_on_one_rank_ends_the_run(ddlrun, program):

@@ -10,19 +10,22 @@ says `import pyddl.torch`. Nothing of ddl is loaded before a script names the ba
 
 import functools
 import inspect
+import warnings
 
 NAME = "ddl"
 
 
 def register():
-    """Tells torch.distributed of the backend; a second call does nothing. Never fails because of ddl."""
+    """Tells torch.distributed of the backend; a second call does nothing. What fails is a warning: torch is imported all the same."""
     import torch.distributed as distributed
-    if not distributed.is_available() or hasattr(distributed.Backend, NAME.upper()):
-        return
-    from torch.distributed import distributed_c10d
-    distributed.Backend.register_backend(NAME, _open, extended_api=True, devices=["cpu", "cuda"])
-    initialise = _with_numbers_of_launcher(distributed_c10d.init_process_group)
-    distributed.init_process_group = distributed_c10d.init_process_group = initialise
+    try:
+        if distributed.is_available() and not hasattr(distributed.Backend, NAME.upper()):
+            from torch.distributed import distributed_c10d
+            initialise = _with_numbers_of_launcher(distributed_c10d.init_process_group)
+            distributed.Backend.register_backend(NAME, _open, extended_api=True, devices=["cpu", "cuda"])
+            distributed.init_process_group = distributed_c10d.init_process_group = initialise
+    except Exception as why:  # pylint: disable=broad-except
+        warnings.warn(f"torch.distributed has no backend {NAME}: {why!r}; see whether this ddl knows this PyTorch", stacklevel=2)
 
 
 def _open(options, _more=None):

@@ -10,8 +10,8 @@ import ctypes
 
 import pyddl
 import torch
-from torch.distributed import AllreduceOptions, AllToAllOptions, BarrierOptions, BroadcastOptions, ReduceOptions, ReduceScatterOptions
-from torch.distributed.distributed_c10d import AllgatherOptions, GatherOptions, ScatterOptions
+from torch.distributed.distributed_c10d import (AllgatherOptions, AllreduceOptions, AllToAllOptions, BarrierOptions,
+                                                BroadcastOptions, GatherOptions, ReduceOptions, ReduceScatterOptions, ScatterOptions)
 
 from .calls import Calls, collective
 from .tensors import BYTES, await_producers, bytes_of, element_and_op, has_rooted, in_order, put_back

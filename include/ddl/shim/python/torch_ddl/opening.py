@@ -89,7 +89,6 @@ def open_group(options):
     if not members:
         if not pyddl.initialized() and not is_launched():
             process.start(lambda place: open_job(options.store, rank, size, seconds, place))
-            atexit.register(_end)
         world = _world()
         _agree(world, rank, size)
         _choose_device(world)
@@ -107,7 +106,6 @@ def open_group(options):
 def _world():
     if not pyddl.initialized():
         pyddl.init()
-        atexit.register(_end)
     return pyddl.world()
 
 
@@ -127,6 +125,7 @@ def _choose_device(world):
         cuda.set_device(world.local_rank % cuda.device_count())
 
 
+@atexit.register
 def _end():
     """At exit. Where the process fails, the other ranks are to hear of it in their calls."""
     for group in reversed(_groups[:]):
