@@ -225,10 +225,10 @@ def test_an_exception_on_one_rank_ends_the_run_of_mpi(mpirun):
 
 
 def test_ctrl_c(environment, program):
-    """One process of two is interrupted in its wait for the other, which then hears of it."""
+    """One process of two is interrupted in its wait for the other."""
     text = TORCH.replace('init_method="env://"', 'rank=0, world_size=2, store=dist.FileStore(sys.argv[1], 2)')
-    waits = program(text + "say('waits')\ntry:\n    dist.all_reduce(torch.ones(3))\nexcept KeyboardInterrupt:\n    say('interrupted')\n"
-                    "os._exit(0)\n")
+    waits = program(text + "try:\n    say('waits')\n    dist.all_reduce(torch.ones(3))\nexcept KeyboardInterrupt:\n"
+                    "    say('interrupted')\nos._exit(0)\n")
     comes = program(text.replace("rank=0", "rank=1") + "dist.distributed_c10d._get_default_store().wait(['never'])\n", "comes.py")
     meeting = str(waits.parent / "meeting")
     other = subprocess.Popen([sys.executable, comes, meeting], env=environment, stderr=subprocess.DEVNULL)
