@@ -66,8 +66,6 @@ with unsure.no_sync():
 unsure(inputs[ours]).sum().backward()
 with unsure.join():  # uneven numbers of steps
     for _ in range(1 + rank): unsure(inputs[ours]).sum().backward()
-normal = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net())
-DistributedDataParallel(normal)
 """, preamble=TORCH)
 
 
