@@ -36,7 +36,8 @@ for op in (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX):
 for dtype in numbers: check(ReduceOp.PRODUCT, dtype)
 for op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR):
     for dtype in integers + [torch.bool]: check(op, dtype)
-for op, word in ((ReduceOp.SUM, torch.logical_or), (ReduceOp.MAX, torch.logical_or), (ReduceOp.PRODUCT, torch.logical_and)):
+for op, word in ((ReduceOp.SUM, torch.logical_or), (ReduceOp.MAX, torch.logical_or), (ReduceOp.PRODUCT, torch.logical_and),
+                 (ReduceOp.MIN, torch.logical_and)):
     flags = of(rank, shape, torch.bool)
     dist.all_reduce(flags, op)
     same(flags, fold(word, [of(each, shape, torch.bool) for each in range(size)]))
@@ -117,7 +118,8 @@ for view in (lambda t: t[:, ::2], lambda t: t.T, lambda t: t[1:, 1]):
 images = of(rank, (2, 3, 4, 4)).to(memory_format=torch.channels_last if rank else torch.contiguous_format)
 dist.broadcast(images, 0)  # whose axes lie in another order on the other rank
 same(images, of(0, (2, 3, 4, 4)))
-turned = torch.complex(of(rank, (4,)), of(rank + 1, (4,))).conj()
+turned = torch.complex(of(rank, (4,)), of(rank + 1, (4,))).conj()  # by a mark on one rank, by its values on the other
+if rank: turned = turned.resolve_conj()
 dist.group.WORLD.allreduce([turned]).wait()
 assert torch.equal(turned, sum(torch.complex(of(each, (4,)), of(each + 1, (4,))).conj() for each in range(2)))
 parts = [torch.zeros(4, 2).T[:, :3] for _ in range(2)]
