@@ -122,9 +122,9 @@ os._exit(0)
 def test_timeouts(ranks):
     ranks(2, """
 import pyddl
-dist.init_process_group("ddl", timeout=datetime.timedelta(seconds=1))
-rank = dist.get_rank()
-store = dist.distributed_c10d._get_default_store()
+rank = int(os.environ["RANK"])
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, rank == 0)  # which itself waits for longer
+dist.init_process_group("ddl", timeout=datetime.timedelta(seconds=1), store=store, rank=rank, world_size=2)
 other = dist.new_group(timeout=datetime.timedelta(minutes=5))
 if rank == 0:
     with refused(pyddl.Timeout, "rank 0"):
