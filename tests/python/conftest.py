@@ -40,6 +40,16 @@ def no_test_hangs():
     signal.signal(signal.SIGALRM, before)
 
 
+def entry_points(folder):
+    """What pip leaves of the packages beside them: the word of `pyproject.toml` on what PyTorch is to load."""
+    words = (PACKAGES / "pyproject.toml").read_text().partition('[project.entry-points."torch.backends"]')[2].partition("\n[")[0]
+    information = folder / "ddl_collectives-0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: ddl-collectives\nVersion: 0\n")
+    (information / "entry_points.txt").write_text("[torch.backends]" + words.replace('"', ""))
+    return folder
+
+
 @pytest.fixture
 def environment(tmp_path):
     """The environment of a program: these packages, no launcher around us, temporary files of its own."""
@@ -49,7 +59,8 @@ def environment(tmp_path):
         variables.pop(name, None)
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    variables.update(PYTHONPATH=os.pathsep.join([str(PACKAGES), str(pathlib.Path(__file__).parent)]), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
+    folders = [PACKAGES, pathlib.Path(__file__).parent, entry_points(tmp_path / "site")]
+    variables.update(PYTHONPATH=os.pathsep.join(map(str, folders)), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
                      OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DDL_TIMEOUT="200",
                      RES_OPTIONS="timeout:1 attempts:1")  # for names that no server knows, where none answers
     return variables
@@ -109,6 +120,23 @@ import pyddl
 from programs import *
 pyddl.init()
 rank, size = pyddl.rank(), pyddl.size()
+"""
+
+
+TORCH = """
+import datetime, os, sys
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+from programs import *
+assert "pyddl" not in sys.modules, "importing torch is to stay cheap"
+dist.init_process_group("ddl", init_method="env://")
+rank, size = dist.get_rank(), dist.get_world_size()
+def of(rank, shape, dtype=torch.float32):
+    values = torch.randint(0, 2 if dtype == torch.bool else 4, shape, generator=torch.Generator().manual_seed(rank))
+    return values.to(dtype)
+def same(found, expected):
+    assert found.dtype == expected.dtype and torch.equal(found.cpu().float(), expected.float()), (found, expected)
 """
 
 

@@ -44,8 +44,10 @@ def test_a_wheel_installs_and_runs(tmp_path, environment):
     assert len(wheels) == 1 and wheels[0].name.endswith(f"-py3-none-linux_{os.uname().machine}.whl")
     names = zipfile.ZipFile(wheels[0]).namelist()
     for name in ("pyddl/lib/libddl.so.0", "pyddl/lib/libdl_comm.so.0", "pyddl/py.typed", "ddlrun/__main__.py",
-                 "dl_comm/__init__.py", "ml_comm/__init__.py"):
+                 "dl_comm/__init__.py", "ml_comm/__init__.py", "torch_ddl/__init__.py"):
         assert name in names
+    points = next(name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    assert "[torch.backends]\nddl=torch_ddl:register\n" in zipfile.ZipFile(wheels[0]).read(points).decode().replace(" ", "")
     pip(python, "install", "--no-deps", wheels[0])
     variables = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "DDL_LIBRARY_PATH")}
     program = tmp_path / "program.py"

@@ -4,6 +4,7 @@
 import ctypes
 import sys
 import typing
+import weakref
 
 from . import arrays, elements
 from .arguments import Arguments
@@ -13,6 +14,13 @@ from .pending import DevicePlan, Plan, Request
 
 _Array = typing.Any  # a NumPy array, memory of `malloc`, or what else `arrays` takes
 _Count = typing.Optional[int]
+_open = weakref.WeakSet()
+
+
+def interrupt_all():
+    """For another thread: ends the calls that wait, on whatever communicators."""
+    for each in list(_open):
+        functions.interrupt(each._handle)
 
 
 class Communicator(Arguments):
@@ -26,6 +34,7 @@ class Communicator(Arguments):
 
     def __init__(self, handle):
         self._handle = handle
+        _open.add(self)
         self._rank = functions.get_rank(handle)
         self._size = functions.get_size(handle)
 
@@ -170,6 +179,7 @@ class Communicator(Arguments):
     def close(self) -> None:
         """Lets go of the communicator."""
         handle, self._handle = self._handle, None
+        _open.discard(self)
         if handle is not None:
             if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # whoever ends the program waits for no call under way
                 functions.interrupt(handle)

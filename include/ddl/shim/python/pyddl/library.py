@@ -38,6 +38,7 @@ _FUNCTIONS = {
     "find_element": (c_int, c_char_p),
     "find_op": (c_int, c_char_p),
     "open_environment": (c_int, _HANDLE),
+    "open_job": (c_int, c_char_p, c_int, c_int, c_double, _HANDLE),
     "split": (c_int, c_void_p, c_int, c_int, _HANDLE),
     "close": (c_int, c_void_p),
     "get_rank": (c_int, c_void_p),

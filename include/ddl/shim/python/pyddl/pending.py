@@ -48,6 +48,12 @@ class Request(_Pending):
         self._check(status)
         return bool(done.value)
 
+    def is_over(self, seconds: float = 0) -> bool:
+        """Whether it has ended, well or badly, after so many seconds at most; `wait` says which."""
+        done = ctypes.c_int()
+        functions.wait_request_for(self._handle, seconds, ctypes.byref(done))
+        return bool(done.value)
+
     def fileno(self) -> int:
         """A descriptor that becomes readable when it is done, for selectors and event loops."""
         descriptor = ctypes.c_int()

@@ -8,7 +8,7 @@ import typing
 
 from . import arrays, interrupt
 from . import memory as memories
-from .communicator import Communicator
+from .communicator import Communicator, interrupt_all
 from .errors import Error
 from .library import functions
 from .memory import Memory
@@ -44,6 +44,11 @@ def init(options: typing.Optional[str] = None) -> int:
     this host; else this process is alone. With DDL_MAPPED_ARRAYS=1 in the environment all arrays that NumPy makes from here on
     are those of `mapped_arrays`.
     """
+    return start(functions.open_environment, options)
+
+
+def start(open_world, options=None):
+    """`init` by another way to the other ranks: `open_world(place)` opens them, and returns a status of the library."""
     if here.started:
         state = "is already initialised" if initialized() else "was finalised, and a process starts once"
         raise Error(f"init: pyddl {state}; call pyddl.init() once")
@@ -57,7 +62,7 @@ def init(options: typing.Optional[str] = None) -> int:
         from .mapped_arrays import handler_setter, map_arrays_from_here  # which need this module
         handler_setter()  # says now if NumPy has none
     handle = ctypes.c_void_p()
-    status = functions.open_environment(ctypes.byref(handle))
+    status = open_world(ctypes.byref(handle))
     if status == 0:
         status = functions.set_options(handle, options.encode())
     if status != 0:
@@ -66,7 +71,7 @@ def init(options: typing.Optional[str] = None) -> int:
         raise failure
     here.ranks = Communicator(handle.value)
     here.started = True
-    here.watch = interrupt.watch(here.ranks.interrupt)
+    here.watch = interrupt.watch(interrupt_all)
     if mapped == "1":
         map_arrays_from_here()
     return 0

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: importing this registers the backend "ddl" of torch.distributed, which PyTorch 2.5 and later does by itself.
+
+    import torch, pyddl.torch
+    torch.distributed.init_process_group("ddl")
+"""
+
+import torch_ddl
+
+torch_ddl.register()

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives of a process group of torch.distributed: those of a communicator of pyddl.
+
+torch calls some methods from Python and some, for DistributedDataParallel, from C++, by names that change with its versions, so
+some have two. Data that only moves goes as bytes, whatever its dtype. Tensors whose elements do not lie in their order are copied,
+there and back.
+"""
+
+import ctypes
+
+import pyddl
+import torch
+from torch.distributed.distributed_c10d import (AllgatherOptions, AllreduceOptions, AllToAllOptions, BarrierOptions,
+                                                BroadcastOptions, GatherOptions, ReduceOptions, ReduceScatterOptions, ScatterOptions)
+
+from .calls import Calls, collective
+from .tensors import BYTES, await_producers, bytes_of, element_and_op, has_rooted, in_order, put_back
+from .work import Work
+
+
+class Group(Calls):
+    """The collectives, as torch calls them."""
+
+    # ---- combinations
+
+    @collective("all_reduce")
+    def allreduce(self, tensors, opts=AllreduceOptions()):
+        if len(tensors) != 1:
+            return self.allreduce_coalesced(tensors, opts)
+        kind = element_and_op(tensors[0].dtype, opts.reduceOp)
+        data = in_order(tensors)
+        return self._carry_out(opts, [_in_place(data[0], kind)], tensors, data)
+
+    @collective("all_reduce")
+    def allreduce_coalesced(self, tensors, opts=AllreduceOptions()):
+        data, kinds = in_order(tensors), {}
+        for each in data:
+            kinds.setdefault(element_and_op(each.dtype, opts.reduceOp), []).append(each)
+        calls = [("allreduce_n", (ctypes.c_void_p * len(some))(*[each.data_ptr() for each in some]),
+                  (ctypes.c_size_t * len(some))(*[each.numel() for each in some]), len(some), *kind)
+                 for kind, some in kinds.items()]
+        return self._carry_out(opts, calls, tensors, data)
+
+    @collective("reduce")
+    def reduce(self, tensors, opts=ReduceOptions()):
+        kind = element_and_op(tensors[0].dtype, opts.reduceOp)
+        data = in_order(tensors)
+        if self.rank() != opts.rootRank:  # its tensor stays as it is
+            tensors = []
+        if has_rooted(data[0].dtype, kind):
+            target = data[0].data_ptr() if tensors else None
+            call = ("reduce", data[0].data_ptr(), target, data[0].numel(), *kind, opts.rootRank)
+        else:
+            data = data if tensors else [data[0].clone()]
+            call = _in_place(data[0], kind)
+        return self._carry_out(opts, [call], tensors, data)
+
+    @collective("reduce_scatter")
+    def reduce_scatter_single(self, output, source, opts=ReduceScatterOptions()):
+        kind = element_and_op(source.dtype, opts.reduceOp)
+        self._check_whole("input", source, "output", output)
+        part, data = in_order([output, source])
+        if has_rooted(data.dtype, kind):
+            call = ("reduce_scatter", data.data_ptr(), part.data_ptr(), data.numel(), *kind)
+        else:
+            data = data.clone()
+            part = data.view(self._size, -1)[self.rank()]
+            call = _in_place(data, kind)
+        return self._carry_out(opts, [call], [output], [part, data])
+
+    @collective("reduce_scatter")
+    def reduce_scatter(self, outputs, inputs, opts=ReduceScatterOptions()):
+        self._check_list("input_list", inputs[0], outputs[0])
+        return self.reduce_scatter_single(outputs[0], torch.stack(inputs[0]), opts)
+
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=ReduceScatterOptions()):
+        return self._all([self.reduce_scatter_single(*each, opts) for each in zip(outputs, inputs)])
+
+    # ---- movements
+
+    @collective("broadcast")
+    def broadcast(self, tensors, opts=BroadcastOptions()):
+        data = in_order(tensors)
+        calls = [("broadcast", each.data_ptr(), bytes_of(each), BYTES, opts.rootRank) for each in data]
+        return self._carry_out(opts, calls, tensors, data)
+
+    @collective("all_gather")
+    def all_gather_single(self, output, source, opts=AllgatherOptions()):
+        self._check_whole("output", output, "input", source)
+        whole, data = in_order([output, source])
+        call = ("all_gather", data.data_ptr(), whole.data_ptr(), bytes_of(whole), BYTES)
+        return self._carry_out(opts, [call], [output], [whole, data])
+
+    @collective("all_gather")
+    def allgather(self, outputs, inputs, opts=AllgatherOptions()):
+        self._check_list("tensor_list", outputs[0], inputs[0])
+        whole = self._room(inputs[0])
+        work = self.all_gather_single(whole, inputs[0], opts)
+        return Work([work], outputs[0], lambda: put_back(outputs[0], whole), self._waiter)
+
+    def all_gather_single_coalesced(self, outputs, inputs, opts=AllgatherOptions()):
+        return self._all([self.all_gather_single(*each, opts) for each in zip(outputs, inputs)])
+
+    def allgather_coalesced(self, outputs, inputs, opts=AllgatherOptions()):  # outputs[rank][tensor]
+        return self._all([self.allgather([list(parts)], [source], opts) for parts, source in zip(zip(*outputs), inputs)])
+
+    @collective("gather")
+    def gather(self, outputs, inputs, opts=GatherOptions()):
+        data, parts, whole = in_order(inputs)[0], [], None
+        if self.rank() == opts.rootRank:
+            parts = outputs[0]
+            self._check_list("gather_list", parts, data)
+            whole = self._room(data)
+        call = ("gather", data.data_ptr(), _address(whole), bytes_of(data) * self._size, BYTES, opts.rootRank)
+        return self._carry_out(opts, [call], parts, () if whole is None else whole, data)
+
+    @collective("scatter")
+    def scatter(self, outputs, inputs, opts=ScatterOptions()):
+        data, whole = in_order(outputs), None
+        if self.rank() == opts.rootRank:
+            self._check_list("scatter_list", inputs[0], outputs[0])
+            whole = torch.stack(inputs[0])
+        call = ("scatter", _address(whole), data[0].data_ptr(), bytes_of(data[0]) * self._size, BYTES, opts.rootRank)
+        return self._carry_out(opts, [call], outputs, data, whole)
+
+    @collective("all_to_all")
+    def all_to_all_single(self, output, source, output_splits=(), input_splits=(), opts=AllToAllOptions()):
+        if output_splits or input_splits:
+            return self.alltoall(self._split("output", output, output_splits), self._split("input", source, input_splits), opts)
+        self._check_whole("output", output, "input", source, blocks=1)
+        self._check_whole("input", source)
+        data, = in_order([source])
+        target = torch.empty_like(data)
+        call = ("all_to_all", data.data_ptr(), target.data_ptr(), bytes_of(data), BYTES)
+        return self._carry_out(opts, [call], [output], [target], data)
+
+    @collective("all_to_all")
+    def alltoall(self, outputs, inputs, opts=AllToAllOptions()):
+        """Parts of any lengths travel as if all were as long as the longest of any rank."""
+        for name, parts in (("output", outputs), ("input", inputs)):
+            if len(parts) != self._size or len({each.dtype for each in [*outputs, *inputs]}) != 1:
+                raise ValueError(f"{name} has {len(parts)} parts, of {parts[0].dtype}; pass one for each of the {self._size} ranks, "
+                                 "all of one dtype")
+        counts = torch.tensor([[each.numel() for each in parts] for parts in (inputs, outputs)])
+        every = torch.empty((self._size, *counts.shape), dtype=counts.dtype)  # [rank][0 sends, 1 expects][peer]
+        self._ranks._run("all_gather", counts.data_ptr(), every.data_ptr(), bytes_of(every), BYTES)
+        for target, peer in (every[:, 0] != every[:, 1].T).nonzero().flip(1).tolist()[:1]:
+            raise pyddl.Mismatch(f"all_to_all, rank {self.rank()}: rank {peer} sends {every[peer, 0, target]} elements to rank "
+                                 f"{target}, which expects {every[target, 1, peer]}; pass splits that agree")
+        rooms = inputs[0].new_empty((2, self._size, int(every.max())))
+        for room, part in zip(rooms[0], inputs):
+            room[:part.numel()].copy_(part.detach().reshape(-1))
+        arrived = [room[:part.numel()] for room, part in zip(rooms[1], outputs)]
+        call = ("all_to_all", rooms[0].data_ptr(), rooms[1].data_ptr(), bytes_of(rooms[0]), BYTES)
+        return self._carry_out(opts, [call], outputs, arrived, rooms)
+
+    def barrier(self, opts=BarrierOptions()):
+        return self._carry_out(opts, [("barrier",)], [], [])
+
+    # ---- from one rank to another
+
+    def send(self, tensors, target, tag=0):
+        return self._carry(tensors, self.rank(), target, tag)
+
+    def recv(self, tensors, source, tag=0):
+        return self._carry(tensors, source, self.rank(), tag)
+
+    def recv_anysource(self, _tensors, _tag=0):
+        raise pyddl.Unsupported(f"recv, rank {self.rank()}: ddl receives from a rank that it knows; name the source")
+
+    def _carry(self, tensors, source, target, tag):
+        data = in_order(tensors)
+        await_producers(data)
+        messages = [self._pairs.carry(each, source, target, tag) for each in data]
+        return self._kept(Work(messages, tensors, None if source == self.rank() else lambda: put_back(tensors, data), self._waiter))
+
+    # names that older versions of torch call
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single
+
+
+def _in_place(tensor, kind):
+    return ("allreduce", tensor.data_ptr(), tensor.data_ptr(), tensor.numel(), *kind)
+
+
+def _address(tensor):
+    return None if tensor is None else tensor.data_ptr()

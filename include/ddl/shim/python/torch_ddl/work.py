@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives under way, as torch.distributed sees them."""
+
+import datetime
+import queue
+import threading
+
+import pyddl
+import torch
+from torch.distributed import Work as _Work
+
+from .tensors import await_producers
+
+_FOREVER = datetime.timedelta(0)
+
+
+class Work(_Work):
+    """Some requests of ddl, and what is left to do when they are done, such as copies. `tensors` are the result."""
+
+    def __init__(self, requests, tensors, finish=None, waiter=None):
+        super().__init__()
+        self._requests, self.tensors, self._finish, self._waiter = requests, tensors, finish, waiter
+        self._lock = threading.Lock()
+        self._done = False
+        self._failure = None
+        self._future = None
+        if not requests:
+            self.is_over()
+
+    def wait(self, timeout=_FOREVER):
+        """Returns when it is done; throws what it threw, and `pyddl.Timeout` if that takes longer than `timeout`."""
+        seconds = timeout.total_seconds() if timeout > _FOREVER else None
+        if not self.is_over(seconds):
+            raise pyddl.Timeout(f"wait: the collective was not done within {seconds} s; wait for longer, or see what the other "
+                                "ranks do")
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return self.is_over(0)
+
+    def is_success(self):
+        return self.is_completed() and self._failure is None
+
+    def exception(self):
+        return self._failure
+
+    def result(self):
+        self.wait()
+        return self.tensors
+
+    def source_rank(self):
+        raise pyddl.Unsupported("source_rank: ddl receives from no rank in particular")
+
+    def get_future(self):
+        """A future of the tensors. It is completed by the group's own thread, which also runs what `then` adds."""
+        if self._future is not None:
+            return self._future
+        begin = torch.futures.Future()
+        self._future = begin.then(self._outcome)  # which holds a failure as C++ sees one, unlike `set_exception`
+        if self._done or self._waiter.is_current():  # who would wait for himself
+            self.is_over()
+            begin.set_result(None)
+        else:
+            self._waiter.add(self, begin)
+        return self._future
+
+    def _outcome(self, _begin):
+        if self._failure is not None:
+            raise self._failure
+        return self.tensors
+
+    def is_over(self, seconds=None):
+        """Whether it has ended, well or badly, after so many seconds at most; without a number it waits for that."""
+        if self._done:
+            return True
+        if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
+            return False
+        try:
+            if not self._done and (seconds is None or all(each.is_over(seconds) for each in self._requests)):
+                self._end()
+            return self._done
+        finally:
+            self._lock.release()
+
+    def _end(self):
+        try:
+            for each in self._requests:
+                each.wait()
+            if self._finish is not None:
+                self._finish()
+                await_producers(self.tensors)
+        except Exception as why:  # pylint: disable=broad-except  # told by `wait`
+            self._failure = why
+        self._requests = self._finish = None
+        self._done = True
+
+
+class Waiter:
+    """A thread that waits for the works whose futures somebody has, one after the other."""
+
+    def __init__(self):
+        self._works = queue.SimpleQueue()
+        self._thread = None
+
+    def is_current(self):
+        return threading.current_thread() is self._thread
+
+    def add(self, work, begin):
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ddl-futures", daemon=True)
+            self._thread.start()
+        self._works.put((work, begin))
+
+    def stop(self):
+        """Returns when all works so far are done."""
+        if self._thread is not None and not self.is_current():
+            self._works.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self):
+        for work, begin in iter(self._works.get, None):
+            work.is_over()
+            begin.set_result(None)
+            del work, begin

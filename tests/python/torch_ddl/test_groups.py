@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How groups of the backend ddl begin and end, with and without a launcher, and what is said where that goes wrong."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import conftest
+
+pytest.importorskip("torch")
+TORCH = conftest.TORCH
+UNSTARTED = TORCH.partition("dist.init_process_group")[0]
+here = pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
+
+GROUPS = """
+every = dist.new_group()
+pair = dist.new_group([0, size - 1])
+alone = dist.new_group([0])
+local = dist.new_group([1, 2], use_local_synchronization=True) if rank in (1, 2) else None
+turned = dist.new_group([2, 0], timeout=datetime.timedelta(seconds=60), sort_ranks=False)
+for group, members in ((every, range(size)), (pair, [0, size - 1]), (alone, [0]), (local, [1, 2]), (turned, [2, 0])):
+    if rank not in members: continue
+    assert dist.get_process_group_ranks(group) == list(members) and dist.get_rank(group) == list(members).index(rank)
+    tensor = torch.tensor([10.0 ** rank])
+    dist.all_reduce(tensor, group=group)
+    assert tensor.item() == sum(10.0 ** each for each in members)
+    work = dist.broadcast(tensor.fill_(rank), members[-1], group=group, async_op=True)
+    work.wait()
+    assert tensor.item() == members[-1]
+    dist.barrier(group)
+whole = torch.ones(1)
+dist.all_reduce(whole)
+assert whole.item() == size
+if rank in (0, size - 1): dist.destroy_process_group(pair)
+by_gloo = dist.new_group(backend="gloo")
+if rank == 0: dist.send(torch.ones(2), 1, group=by_gloo)
+if rank == 1: dist.recv(whole.expand(2).clone(), 0, group=by_gloo)
+mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
+assert mesh.get_group().name() == "ddl" and mesh.get_local_rank() == rank
+dist.destroy_process_group()
+say("done")
+"""
+
+
+def test_new_groups(ranks):
+    assert ranks(4, GROUPS, preamble=TORCH) == ["done"] * 4
+
+
+@here
+@pytest.mark.skipif(not conftest.IS_OPEN_MPI, reason="MPICH's ranks busy-wait")
+def test_new_groups_under_mpirun(mpirun):
+    done = mpirun(4, GROUPS, preamble=TORCH)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_begin_and_end_again(ranks):
+    ranks(2, """
+import pyddl
+mine = pyddl.local_rank()
+assert pyddl.initialized() and mine == rank and dist.get_backend() == "ddl" == dist.group.WORLD.name()
+data = torch.ones(3)
+pyddl.allreduce(data)  # beside the group, over messages of its own
+work = dist.all_reduce(data, async_op=True)
+pyddl.allreduce(torch.ones(2))
+work.wait()
+assert data.tolist() == [4, 4, 4]
+for turn in range(3):
+    dist.destroy_process_group()
+    assert pyddl.local_rank() == mine
+    os.environ["MASTER_PORT"] = ""  # where no free one is known, ddl's ranks tell each other
+    dist.init_process_group("DDL", timeout=datetime.timedelta(minutes=1), **({"rank": rank, "world_size": size} if turn else {}))
+    dist.barrier()
+    if turn == 1: kept = dist.distributed_c10d._get_default_store()
+for turn in range(2):  # by a store that another group has used
+    dist.destroy_process_group()
+    dist.init_process_group("ddl", store=kept, rank=rank, world_size=size)
+    (dist.recv if rank else dist.send)(data, 1 - rank)
+with refused(ValueError, "name \\"ddl\\" alone"):
+    dist.destroy_process_group()
+    dist.init_process_group("cpu:gloo,cuda:ddl")
+""", preamble=TORCH)
+
+
+def test_a_script_that_disagrees_with_the_launcher(ranks):
+    ranks(2, """
+rank = int(os.environ["RANK"])
+for more, words in (({"world_size": 3}, ["world_size=3", "the launcher 2"]), ({"rank": 5}, ["rank=5", f"the launcher {rank}"])):
+    for init_method in ("env://", "tcp://localhost:1", None):
+        with refused(ValueError, f"init_process_group, rank {rank}: the script says", *words):
+            dist.init_process_group("ddl", init_method=init_method, **more)
+""", preamble=UNSTARTED)
+
+
+@here
+def test_a_rank_that_is_not_that_of_mpi(mpirun):
+    done = mpirun(2, """
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"] if "OMPI_COMM_WORLD_RANK" in os.environ else os.environ["PMI_RANK"])
+os.environ["RANK"] = str(1 - rank)
+with refused(ValueError, f"the script says rank {1 - rank} of 2, and ddl's ranks are {rank} of 2"):
+    dist.init_process_group("ddl")
+say("told")
+""", preamble=UNSTARTED)
+    assert done.returncode == 0 and done.stdout.count("told") == 2, done.stdout + done.stderr
+
+
+def test_a_rank_that_ends(ranks):
+    ranks(3, """
+import pyddl
+if rank == 2: os._exit(0)
+with refused(pyddl.PeerLost, f"rank {rank}"):
+    dist.all_reduce(torch.ones(10))
+with refused(pyddl.Error):
+    dist.all_reduce(torch.ones(10), async_op=True).wait()
+dist.destroy_process_group()
+say("told")
+os._exit(0)
+""", preamble=TORCH)
+
+
+def test_timeouts(ranks):
+    ranks(2, """
+import pyddl
+rank = int(os.environ["RANK"])
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, rank == 0)  # which itself waits for longer
+dist.init_process_group("ddl", timeout=datetime.timedelta(seconds=1), store=store, rank=rank, world_size=2)
+other = dist.new_group(timeout=datetime.timedelta(minutes=5))
+if rank == 0:
+    with refused(pyddl.Timeout, "rank 0"):
+        dist.all_reduce(torch.ones(3))
+    with refused(pyddl.Broken):
+        dist.barrier()
+    store.set("told", "1")
+else:
+    store.wait(["told"], datetime.timedelta(minutes=4))
+dist.barrier(other)  # which is as good as ever
+""", preamble=UNSTARTED)
+
+
+def test_an_interrupted_call(ranks):
+    ranks(2, """
+import pyddl, threading
+store = dist.distributed_c10d._get_default_store()
+if rank == 0:
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    message = dist.irecv(torch.ones(1), 1)  # that never comes
+    dist.group.WORLD.abort()
+    with refused(pyddl.Interrupted, "rank 0"): work.wait()
+    with refused(pyddl.Interrupted, "the program gave up"): message.wait()
+    store.set("over", "1")
+else:
+    store.get("over")
+    with refused(pyddl.Error): dist.all_reduce(torch.ones(3))
+""", preamble=TORCH)
+
+
+ALONE = """
+import sys, torch, torch.distributed as dist
+{first}
+def work(rank, size, url):
+    dist.init_process_group("ddl", init_method=url, rank=rank, world_size=size)
+    data = torch.ones(3) * rank
+    dist.all_reduce(data)
+    import pyddl
+    assert data.tolist() == [3.0] * 3 and pyddl.local_rank() == rank and pyddl.size() == size
+    dist.destroy_process_group()
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(work, (3, "file://" + sys.argv[1]), nprocs=3)
+"""
+
+
+@pytest.mark.parametrize("autoload", ["0", "1"])
+def test_without_a_launcher(environment, program, tmp_path, autoload):
+    """The ranks are those that the script names; where PyTorch loads no backends by itself, it says one word more."""
+    text = ALONE.format(first="import pyddl.torch" if autoload == "0" else "")
+    done = subprocess.run([sys.executable, program(text), tmp_path / "meeting"], capture_output=True, text=True, timeout=300,
+                          env={**environment, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_one_process(python):
+    assert python("dist.init_process_group('ddl', rank=0, world_size=1, store=dist.HashStore())\n"
+                  "data = torch.ones(2)\ndist.all_reduce(data)\nassert data.tolist() == [1, 1]\nsay('done')",
+                  preamble=UNSTARTED) == "done\n"
+
+
+def test_a_host_that_is_another(python):
+    python("""
+from torch_ddl.meeting import open_job
+store = dist.HashStore()
+store.set("1/host/1", "elsewhere 1")
+with refused(ValueError, "rank 0 of 2: these ranks are on ", "elsewhere", "ddlrun -H or mpirun"):
+    open_job(store, 0, 2, 1.0, None)
+import pyddl
+with refused(ValueError, "rank 1 of 2"):
+    open_job(store, 1, 2, 1.0, None)
+with refused(pyddl.Timeout, "rank 0 of 2: the others did not come, 1/host/1 is missing"):
+    open_job(dist.HashStore(), 0, 2, 0.01, None)
+""", preamble=UNSTARTED)
+
+
+def test_torch_imports_whatever_ddl_lacks(python, tmp_path):
+    """Neither a missing library nor another backend is in the way of a script that wants none of ddl."""
+    python("dist.init_process_group('gloo', rank=0, world_size=1, store=dist.HashStore())\ndist.all_reduce(torch.ones(1))\n"
+           "dist.destroy_process_group()\nassert 'pyddl' not in sys.modules\n"
+           "with refused(ImportError, 'libddl.so cannot be loaded'):\n"
+           "    dist.init_process_group('ddl', rank=0, world_size=1, store=dist.HashStore())\n",
+           preamble=UNSTARTED, variables={"DDL_LIBRARY_PATH": str(tmp_path)})
+    python("import warnings, torch.distributed as dist\nwith warnings.catch_warnings(record=True) as said:\n"
+           "    del dist.Backend.DDL, dist.Backend.register_backend\n    import torch_ddl\n    torch_ddl.register()\n"
+           "assert 'has no backend ddl' in str(said[0].message)\n", preamble="")
+
+
+def test_an_exception_on_one_rank_ends_the_run(ddlrun, program):
+    done = ddlrun("--accelerators", 2, sys.executable, program(TORCH + "if rank == 1: raise ValueError('on purpose')\n"
+                                                               "dist.all_reduce(torch.ones(3))\n"))
+    assert done.returncode != 0 and "on purpose" in done.stderr
+
+
+@here
+def test_an_exception_on_one_rank_ends_the_run_of_mpi(mpirun):
+    done = mpirun(2, "if rank == 1: raise ValueError('on purpose')\ndist.all_reduce(torch.ones(3))\n", preamble=TORCH)
+    assert done.returncode != 0 and "on purpose" in done.stderr
+
+
+def test_ctrl_c(environment, program):
+    """One process of two is interrupted in its wait for the other."""
+    text = TORCH.replace('init_method="env://"', 'rank=0, world_size=2, store=dist.FileStore(sys.argv[1], 2)')
+    waits = program(text + "try:\n    say('waits')\n    dist.all_reduce(torch.ones(3))\nexcept KeyboardInterrupt:\n"
+                    "    say('interrupted')\nos._exit(0)\n")
+    comes = program(text.replace("rank=0", "rank=1") + "dist.distributed_c10d._get_default_store().wait(['never'])\n", "comes.py")
+    meeting = str(waits.parent / "meeting")
+    other = subprocess.Popen([sys.executable, comes, meeting], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        with subprocess.Popen([sys.executable, waits, meeting], env=environment, stdout=subprocess.PIPE, text=True) as one:
+            assert one.stdout.readline() == "waits\n"
+            one.send_signal(signal.SIGINT)
+            assert one.stdout.readline() == "interrupted\n"
+    finally:
+        other.kill()
+        other.wait()
