@@ -56,8 +56,9 @@ std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
     return held;
 }
 
-/// A wire whose messages are cut as those of one host by `ddl::mpi`.
+/// A wire whose messages are cut as those of one host by Open MPI.
 struct near_wire {
+    static constexpr std::size_t quick_bytes = 256;
     static bool on_one_host() noexcept { return true; }
 };
 struct far_wire {};
@@ -87,6 +88,7 @@ BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_i
     BOOST_TEST(pieces(near_wire{}, 32'768) == 9U);
     BOOST_TEST(pieces(near_wire{}, 32'772) == 1U, "long ones are sent whole");
     BOOST_TEST(pieces(near_wire{}, 16'388, ddl::flow::to_root) == 1U, "sooner, where they go one way");
+    BOOST_TEST(pieces(far_wire{}, 500) == 0U, "no message of its is a quick one");
     BOOST_TEST(pieces(far_wire{}, 8192) == 0U);
     BOOST_TEST(pieces(far_wire{}, 8196) == 1U);
     BOOST_TEST((ddl::load_cut{near_wire{}, 8100, 12, ddl::flow::among_all}.piece % 12 == 0));

@@ -90,8 +90,8 @@ agreement join_agreements(Transport& wire, agreement known, call_site where) {
     return known;
 }
 
-/// Scratch of a contract: two messages, of which one is sent while the other arrives. A head lies before its body, and bodies
-/// begin at pages: a fold is slow where it stores just above what it loads, modulo 4 KiB. What a rank sends whose call is
+/// Scratch of a contract: two messages, of which one is sent while the other arrives. A head lies before its body. Bodies lie
+/// half a page apart, modulo pages: a fold is slow where it stores just above what it loads. What a rank sends whose call is
 /// another may be longer than expected.
 struct contract_room {
     std::byte* own;  // bodies
@@ -100,9 +100,10 @@ struct contract_room {
     template <class Transport>
     contract_room(Transport& wire, std::size_t bytes) {
         constexpr std::size_t page = 4096;
+        constexpr std::size_t before = whole_lines(sizeof(contract_head));
         const std::size_t body = (bytes > longest_rider ? bytes : longest_rider) + longest_load;
-        const std::size_t message = (body + page - 1) / page * page + page;
-        own = wire.scratch(2 * message) + page;
+        const std::size_t message = (before + body + page - 1) / page * page + page / 2;
+        own = wire.scratch(2 * message) + before;
         other = own + message;
     }
 };

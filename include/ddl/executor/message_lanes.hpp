@@ -49,18 +49,25 @@ struct segmenting {
 template <class Transport>
 inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 
+/// What a transport says of its messages.
+template <class Transport>
+inline constexpr std::size_t quick_bytes_of = 0;
+template <class Transport>
+    requires requires { Transport::quick_bytes; }
+inline constexpr std::size_t quick_bytes_of<Transport> = Transport::quick_bytes;
+
 /// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
 /// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
-/// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Up to 256 bytes
-/// Open MPI takes no note of a message that it sends: two such are quicker than one that is longer.
+/// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Two
+/// messages that a library sends in a quick way take less time than one that is longer.
 template <class Transport>
 inline constexpr segmenting host_segments_of{.bytes = std::size_t{512} << 10,
                                              .depth = 8,
                                              .short_message = std::size_t{16} << 10,
                                              .short_bytes = 4032,
                                              .short_chunk = std::size_t{8} << 10,
-                                             .quick_message = 512,
-                                             .quick_bytes = 256};
+                                             .quick_message = 2 * quick_bytes_of<Transport>,
+                                             .quick_bytes = quick_bytes_of<Transport>};
 
 /// How `wire` cuts messages.
 template <class Transport>
