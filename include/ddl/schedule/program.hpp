@@ -60,6 +60,8 @@ constexpr int wrap(int value, int size) noexcept {
 }
 
 /// The least `k` with `2^k >= size`: steps that a contribution needs to reach `size` ranks.
-constexpr int ceil_log2(int size) noexcept { return size > 1 ? static_cast<int>(std::bit_width(static_cast<unsigned>(size - 1))) : 0; }
+constexpr int ceil_log2(int size) noexcept {
+    return size > 1 ? static_cast<int>(std::bit_width(static_cast<unsigned>(size - 1))) : 0;
+}
 
 }  // namespace ddl
