@@ -70,8 +70,7 @@ struct contract_round {
 /// Joins what all ranks say of a call. All ranks call it; the result is the same on every one.
 template <message_transport Transport>
 agreement join_agreements(Transport& wire, agreement known, call_site where) {
-    constexpr message_tag tag =
-        message_tag::agreement;  // a rank that differs may still await more with that of contracts
+    constexpr message_tag tag = message_tag::agreement;  // with the other one a rank may still await payload
     for (int round = 0; round < contract_round::count(wire.size()); ++round) {
         where.round = round;
         const contract_round peers{wire.rank(), wire.size(), round};
@@ -119,7 +118,8 @@ void discard_message(Transport& wire, int peer, std::byte* room, const call_site
 /// Compares what all ranks call, and throws on all of them if they differ.
 ///
 /// A short payload travels with the same messages: then the contract is the collective. `join(of, ours, arrived, bytes)` folds
-/// ours into what has arrived of the payload, but only while all calls agree. The result is where the payload is at last.
+/// ours into what has arrived of the payload, but only while all calls agree. Returns where the payload is at last: in scratch,
+/// or where it was.
 template <message_transport Transport, class Join>
 const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room,
                                contract_load load, Join join) {

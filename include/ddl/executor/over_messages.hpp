@@ -165,8 +165,8 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     here.end();
 }
 
-/// Whether a payload of `count` elements travels with the contract: it is short, and `Carries`, the schedule of the contract's messages,
-/// is the call's own.
+/// Whether a payload of `count` elements travels with the contract: it is short, and the schedule of the call is `Carries`, which
+/// the contract's messages have in them.
 template <class Chosen, class Carries, class Checking, class Accumulator, message_transport Transport>
 bool fits_contract(const Transport& wire, std::size_t count, flow way) noexcept {
     if constexpr (std::same_as<Chosen, Carries> && Checking::compares)
