@@ -67,6 +67,10 @@ BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
         "allreduce of 100 float32 (400 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
         "in the messages that compare the calls");
     BOOST_TEST(
+        explained<places::messages<1>>(5000) ==
+        "allreduce of 5000 float32 (20000 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
+        "beside the messages that compare the calls, in pieces of 61440 bytes");
+    BOOST_TEST(
         explained<places::messages<1>>(20'000, 3) ==
         "allreduce of 20000 float32 (80000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "
         "3 chunks in 4 rounds, in segments of 61440 bytes");

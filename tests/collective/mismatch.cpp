@@ -58,6 +58,17 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_of_which_one_is_short_and_one_long, Plac
                     });
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_that_are_sent_in_other_numbers_of_pieces, Place, every_place) {
+    disagree<Place>("rank % brings 2000 elements, this rank 12000", "rank % brings 12000 elements, this rank 2000",
+                    [](auto& ranks, bool differs) {
+                        std::vector<float> data(differs ? 2000 : 12'000, 1);
+                        const auto finally = data;
+                        const ddl::error reduced = error_of([&] { ddl::reduce(ranks, data, ddl::sum{}, 1); });
+                        require(reduced.code() == ddl::errc::mismatch && data == finally, reduced.what());
+                        ddl::allreduce<ddl::recursive_doubling>(ranks, data);
+                    });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_types, Place, every_place) {
     disagree<Place>("rank % brings elements of type float64 (8 bytes), this rank float32 (4 bytes); pass equal types",
                     "rank % brings elements of type float32 (4 bytes), this rank float64 (8 bytes); pass equal types",

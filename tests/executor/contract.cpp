@@ -7,6 +7,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <numeric>
 #include <vector>
 
 #include "../collective/require.hpp"
@@ -36,7 +37,69 @@ ddl::agreement joined(const std::vector<std::size_t>& counts, std::size_t split)
     return all;
 }
 
+/// Which operands each rank holds after a contract with which payload flows, each rank's own at first or the root's alone.
+/// No more messages bring payload than are needed.
+std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
+    std::vector<std::vector<int>> held(static_cast<std::size_t>(size));
+    int messages = 0;
+    for (int r = 0; r < size; ++r)
+        if (way != ddl::flow::from_root || r == root) held[static_cast<std::size_t>(r)] = {r};
+    for (int round = 0; round < ddl::contract_round::count(size); ++round) {
+        const auto before = held;
+        for (int r = 0; r < size; ++r) {
+            const ddl::contract_round peers{r, size, round};
+            if (peers.from < 0 || !ddl::carries_payload(way, root, peers.from, r, round, size)) continue;
+            ++messages;
+            const auto& arrived = before[static_cast<std::size_t>(peers.from)];
+            auto& ours = held[static_cast<std::size_t>(r)];
+            if (peers.of == ddl::testimony::all) ours.clear();
+            ours.insert(peers.of == ddl::testimony::below ? ours.begin() : ours.end(), arrived.begin(), arrived.end());
+        }
+    }
+    if (way == ddl::flow::from_root) BOOST_TEST(messages == size - 1);
+    if (way == ddl::flow::to_root) BOOST_TEST(messages <= size);  // a root that hands its part over gets the result
+    return held;
+}
+
+/// A wire whose messages are cut as those of one host by Open MPI.
+struct near_wire {
+    static constexpr std::size_t quick_bytes = 256;
+    static bool on_one_host() noexcept { return true; }
+};
+struct far_wire {};
+
 }  // namespace
+
+BOOST_DATA_TEST_CASE(payload_reaches_whom_it_is_for_once_and_in_the_order_of_ranks, data::xrange(1, 18), size) {
+    std::vector<int> all(static_cast<std::size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+    for (const auto& held : carried(ddl::flow::among_all, 0, size)) BOOST_TEST(held == all);
+    for (int root = 0; root < size; ++root) {
+        BOOST_TEST(carried(ddl::flow::to_root, root, size)[static_cast<std::size_t>(root)] == all);
+        for (const auto& held : carried(ddl::flow::from_root, root, size)) BOOST_TEST(held == std::vector<int>{root});
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_in_pieces) {
+    const auto pieces = [](auto wire, std::size_t bytes, ddl::flow way = ddl::flow::among_all) {
+        return ddl::load_cut{wire, bytes, 4, way}.pieces;
+    };
+    BOOST_TEST(pieces(near_wire{}, 240) == 0U);
+    BOOST_TEST(pieces(near_wire{}, 244) == 1U, "with its head it would be longer than a quick message");
+    BOOST_TEST(pieces(near_wire{}, 512) == 2U);
+    BOOST_TEST(pieces(near_wire{}, 516) == 0U);
+    BOOST_TEST(pieces(near_wire{}, 4016) == 0U);
+    BOOST_TEST(pieces(near_wire{}, 4020) == 1U);
+    BOOST_TEST(pieces(near_wire{}, 32'768) == 9U);
+    BOOST_TEST(pieces(near_wire{}, 32'772) == 1U, "long ones are sent whole");
+    BOOST_TEST(pieces(near_wire{}, 16'388, ddl::flow::to_root) == 1U, "sooner, where they go one way");
+    BOOST_TEST(pieces(far_wire{}, 500) == 0U, "no message of its is a quick one");
+    BOOST_TEST(pieces(far_wire{}, 8192) == 0U);
+    BOOST_TEST(pieces(far_wire{}, 8196) == 1U);
+    BOOST_TEST((ddl::load_cut{near_wire{}, 8100, 20, ddl::flow::among_all}.piece == 4020));
+    BOOST_TEST((ddl::load_cut{near_wire{}, 65'536, 4, ddl::flow::among_all}.fits()));
+    BOOST_TEST((!ddl::load_cut{near_wire{}, 65'540, 4, ddl::flow::among_all}.fits()));
+}
 
 BOOST_DATA_TEST_CASE(equal_calls_agree, data::xrange(1, 6), split) {
     const ddl::agreement all = joined({7, 7, 7, 7, 7}, static_cast<std::size_t>(split));

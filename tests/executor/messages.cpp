@@ -200,7 +200,8 @@ BOOST_AUTO_TEST_CASE(a_payload_that_a_contract_has_no_room_for_follows_it) {
             return ranks.log().size();
         };
         require(messages_of(21) == 2, "84 bytes and 16 of the contract are a segment");
-        require(messages_of(22) == 4, "the contract, then a message of its own");
+        require(messages_of(22) == 4, "the contract, and a message of its own beside it");
+        require(messages_of(250) == 22, "ten of them");
     });
 }
 

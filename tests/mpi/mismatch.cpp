@@ -34,8 +34,8 @@ void expect_mismatch(Transport& ranks, const char* words, Call call) {
         expect_usable(ranks);
     }
 }
-/// A short vector, which travels with the comparison, and longer ones.
-constexpr std::size_t lengths[] = {100, 3000, 100'000};
+/// Vectors that travel in the messages of the comparison, beside them in one piece and in several, and behind them.
+constexpr std::size_t lengths[] = {20, 100, 3000, 100'000};
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(in_the_number_of_elements) {
@@ -104,6 +104,8 @@ BOOST_AUTO_TEST_CASE(in_the_order_of_calls) {
                             [&](bool odd) { odd ? ddl::broadcast(ranks, values) : ddl::allreduce(ranks, values); });
             expect_mismatch(ranks, "call the same collectives in the same order on every rank",
                             [&](bool odd) { odd ? ddl::barrier(ranks) : ddl::all_gather(ranks, values); });
+            expect_mismatch(ranks, "call the same collectives in the same order on every rank",
+                            [&](bool odd) { odd ? ddl::barrier(ranks) : ddl::reduce(ranks, values); });
         }
     });
 }
@@ -157,6 +159,8 @@ BOOST_AUTO_TEST_CASE(writes_no_result) {
             const auto before = values_of<float>(ranks.rank(), count - static_cast<std::size_t>(ranks.rank()));
             auto values = before;
             BOOST_TEST((failure_of([&] { ddl::allreduce(ranks, values); }).code() == ddl::errc::mismatch));
+            BOOST_TEST((failure_of([&] { ddl::reduce(ranks, values); }).code() == ddl::errc::mismatch));
+            BOOST_TEST((failure_of([&] { ddl::broadcast(ranks, values); }).code() == ddl::errc::mismatch));
             BOOST_TEST((values == before));
         }
     });

@@ -2,34 +2,17 @@
 #pragma once
 
 #include <ddl/executor/call.hpp>
+#include <ddl/executor/contract_load.hpp>
 #include <ddl/executor/message_lanes.hpp>
 #include <ddl/executor/message_wait.hpp>
-#include <ddl/kernel/combine.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 
 #include <cstddef>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 namespace ddl {
-
-/// What a rank says of a call first, before any payload.
-struct alignas(16) contract_head {
-    std::uint64_t call;  // its fingerprint
-    std::uint32_t differ;
-    std::uint32_t carries;
-};
-
-/// The longest payload that travels with a contract, and that of `wire`, which cuts no contract.
-inline constexpr std::size_t contract_bytes = 8192;
-template <class Transport>
-constexpr std::size_t contract_room(const Transport& wire) noexcept {
-    const std::size_t shortest = cut_of(wire).short_bytes;
-    if (shortest == 0 || shortest > contract_bytes) return contract_bytes;
-    return shortest > sizeof(contract_head) ? shortest - sizeof(contract_head) : 0;
-}
 
 /// What the calls of some ranks have in common, and where they first differ. Folds like an operand.
 struct agreement {
@@ -64,98 +47,136 @@ private:
 /// What a message of a contract holds: what ranks below or above those that we know of say, or what all do.
 enum class testimony { below, above, all };
 
-/// Exchanges messages by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
+/// A round of a contract as a rank sees it: whom it sends to and hears from, -1 for nobody.
 ///
-/// `fill(out)` writes the next message and returns its bytes: a head of `head`, and a body of at most `body`, which begins at
-/// a cache line. `take(in, of)` is handed each arrival.
-template <message_transport Transport, class Fill, class Take>
-void exchange_contracts(Transport& wire, call_site where, std::size_t head, std::size_t body, Fill fill, Take take) {
-    const int tag = static_cast<int>(message_tag::contract);
-    const int rank = wire.rank();
-    const auto program = allreduce_program<recursive_doubling>(wire.size());
-    const std::size_t before = whole_lines(head);
-    const std::size_t each = before + whole_lines(body);
-    std::byte* const outgoing = wire.scratch(2 * each) + before - head;
-    std::byte* const incoming = outgoing + each;
-    for (int round = 0; round < program.rounds(); ++round) {
-        where.round = round;
-        std::optional<pending_message<Transport>> sent;
-        std::optional<pending_message<Transport>> received;
-        testimony of = testimony::all;
-        for (const bool sends : {false, true})  // what is awaited on arrival need not be put by
-            for (int i = 0, width = program.width(rank, round); i < width; ++i) {
-                const transfer t = program.at(rank, round, i);
-                if ((t.what == action::send) != sends) continue;
-                if (sends) {
-                    const std::size_t bytes = fill(outgoing);
-                    sent.emplace(wire, t.peer, wire.send(t.peer, outgoing, bytes, tag));
-                } else {
-                    // a peer that disagrees may bring more or less than we do
-                    received.emplace(wire, t.peer, wire.receive(t.peer, incoming, head + body, tag));
-                    if (t.what == action::receive_reduce) of = t.peer < rank ? testimony::below : testimony::above;
-                }
-            }
-        if (received) received->complete(where);
-        if (sent) sent->complete(where);
-        if (received) take(static_cast<const std::byte*>(incoming), of);
+/// Contracts go by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
+struct contract_round {
+    int to = -1;
+    int from = -1;
+    testimony of = testimony::all;
+
+    static constexpr int count(int size) noexcept { return allreduce_program<recursive_doubling>(size).rounds(); }
+
+    contract_round(int rank, int size, int round) noexcept {
+        const auto program = allreduce_program<recursive_doubling>(size);
+        for (int i = 0, width = program.width(rank, round); i < width; ++i) {
+            const transfer t = program.at(rank, round, i);
+            (t.what == action::send ? to : from) = t.peer;
+            if (t.what == action::receive_reduce) of = t.peer < rank ? testimony::below : testimony::above;
+        }
     }
-}
+};
 
 /// Joins what all ranks say of a call. All ranks call it; the result is the same on every one.
 template <message_transport Transport>
-agreement join_agreements(Transport& wire, agreement known, const call_site& where) {
-    exchange_contracts(
-        wire, where, sizeof known, 0,
-        [&](std::byte* out) {
-            std::memcpy(out, &known, sizeof known);
-            return sizeof known;
-        },
-        [&](const std::byte* in, testimony of) {
-            agreement theirs;
-            std::memcpy(&theirs, in, sizeof theirs);
-            if (of == testimony::below) std::swap(theirs, known);
-            if (of == testimony::all) known = theirs;
-            else known.join(theirs);
-        });
+agreement join_agreements(Transport& wire, agreement known, call_site where) {
+    constexpr message_tag tag = message_tag::agreement;  // with the other one a rank may still await payload
+    for (int round = 0; round < contract_round::count(wire.size()); ++round) {
+        where.round = round;
+        const contract_round peers{wire.rank(), wire.size(), round};
+        agreement theirs;
+        pending_messages<Transport, 1> received{wire};
+        pending_messages<Transport, 1> sent{wire};
+        if (peers.from >= 0) received.receive(peers.from, reinterpret_cast<std::byte*>(&theirs), sizeof theirs, tag);
+        if (peers.to >= 0) sent.send(peers.to, reinterpret_cast<const std::byte*>(&known), sizeof known, tag);
+        received.complete(where);
+        sent.complete(where);
+        if (peers.from < 0) continue;
+        if (peers.of == testimony::below) std::swap(theirs, known);
+        if (peers.of == testimony::all) known = theirs;
+        else known.join(theirs);
+    }
     return known;
+}
+
+/// Scratch of a contract: two messages, of which one is sent while the other arrives. A head lies before its body. Bodies lie
+/// half a page apart, modulo pages: a fold is slow where it stores just above what it loads. What a rank sends whose call is
+/// another may be longer than expected.
+struct contract_room {
+    std::byte* own;  // bodies
+    std::byte* other;
+
+    template <class Transport>
+    contract_room(Transport& wire, std::size_t bytes) {
+        constexpr std::size_t page = 4096;
+        constexpr std::size_t before = whole_lines(sizeof(contract_head));
+        const std::size_t body = (bytes > longest_rider ? bytes : longest_rider) + longest_load;
+        const std::size_t message = (before + body + page - 1) / page * page + page / 2;
+        own = wire.scratch(2 * message) + before;
+        other = own + message;
+    }
+};
+
+/// Takes a piece of a payload that is not wanted.
+template <message_transport Transport>
+void discard_message(Transport& wire, int peer, std::byte* room, const call_site& where) {
+    pending_messages<Transport, 1> unwanted{wire};
+    unwanted.receive(peer, room, longest_load, message_tag::contract);
+    unwanted.complete(where);
 }
 
 /// Compares what all ranks call, and throws on all of them if they differ.
 ///
-/// A short payload travels in the same messages: then the contract is the collective, and costs no message more. `payload`
-/// is sent as it stands at that time, if the rank `carries` one; arrivals are folded into it by `join(side, arrived)`, but
-/// only while all calls agree.
+/// A short payload travels with the same messages: then the contract is the collective. `join(of, ours, arrived, bytes)` folds
+/// ours into what has arrived of the payload, but only while all calls agree. Returns where the payload is at last: in scratch,
+/// or where it was.
 template <message_transport Transport, class Join>
-void compare_calls(Transport& wire, const call& ours, const call_site& where, std::byte* payload, std::size_t bytes,
-                   bool carries, Join join) {
-    contract_head known{fingerprint(ours), 0, carries ? 1U : 0U};
-    exchange_contracts(
-        wire, where, sizeof known, contract_bytes,
-        [&](std::byte* out) {
-            const std::size_t carried = known.carries != 0 && known.differ == 0 ? bytes : 0;
-            std::memcpy(out, &known, sizeof known);
-            kernel::copy(static_cast<const std::byte*>(payload), out + sizeof known, carried);
-            return sizeof known + carried;
-        },
-        [&](const std::byte* in, testimony of) {
+const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room,
+                               contract_load load, Join join) {
+    constexpr message_tag tag = message_tag::contract;
+    using messages = pending_messages<Transport, 1 + load_cut::most_pieces>;
+    const load_cut& cut = load.cut;
+    const int rank = wire.rank();
+    const int size = wire.size();
+    contract_head known{fingerprint(ours), 0, 0};
+    for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
+        where.round = round;
+        const contract_round peers{rank, size, round};
+        const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size);
+        bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
+        messages received{wire};
+        messages sent{wire};
+        if (peers.from >= 0) {  // what is awaited on arrival need not be put by
+            received.receive(peers.from, room.other - sizeof known, sizeof known + longest_rider, tag);
+            for (std::size_t i = 0; takes && i < cut.pieces; ++i)
+                received.receive(peers.from, room.other + i * cut.piece, longest_load, tag);
+        }
+        if (peers.to >= 0) {
+            const std::size_t riding = gives && cut.pieces == 0 ? cut.bytes : 0;
+            if (riding > 0 && load.payload != room.own) kernel::copy(load.payload, room.own, riding);
+            known.pieces = gives ? static_cast<std::uint32_t>(cut.pieces) : 0;
+            std::memcpy(room.own - sizeof known, &known, sizeof known);
+            sent.send(peers.to, room.own - sizeof known, sizeof known + riding, tag);
+            for (std::size_t i = 0; i < known.pieces; ++i)
+                sent.send(peers.to, load.payload + i * cut.piece, cut.length(i), tag);
+        }
+        if (peers.from >= 0) {
+            received.complete(1, where);
             contract_head theirs;
-            std::memcpy(&theirs, in, sizeof theirs);
+            std::memcpy(&theirs, room.other - sizeof theirs, sizeof theirs);
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
-            if (known.differ == 0 && theirs.carries != 0) {
-                const std::byte* const arrived = in + sizeof theirs;
-                if (known.carries != 0 && of != testimony::all)
-                    join(of == testimony::below ? kernel::side::left : kernel::side::right, arrived);
-                else kernel::copy(arrived, payload, bytes);
+            takes = takes && known.differ == 0;
+            if (takes && cut.pieces == 0) join(peers.of, load.payload, room.other, cut.bytes);
+            // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
+            for (std::size_t i = 0, at = 0; i < theirs.pieces; ++i, at += cut.piece) {
+                if (i + 1 < received.count()) received.complete(i + 2, where);
+                else discard_message(wire, peers.from, room.other + cut.bytes, where);
+                if (takes) join(peers.of, load.payload + at, room.other + at, cut.length(i));
             }
-            known.carries |= theirs.carries;
-        });
+        }
+        sent.complete(where);
+        if (!takes) continue;
+        load.payload = room.other;
+        std::swap(room.own, room.other);
+    }
     // all ranks know that some differ: now they can say what they call
     if (known.differ != 0)
         join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+    return load.payload;
 }
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
-    compare_calls(wire, ours, where, nullptr, 0, false, [](kernel::side, const std::byte*) {});
+    compare_calls(wire, ours, where, {wire, 0}, {}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
 }
 
 }  // namespace ddl

@@ -100,9 +100,11 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
         if (is_selected<Schedule>) line.append(", selected for this size");
         if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());
-            if (std::same_as<Chosen, recursive_doubling> && count * sizeof(accumulator) <= contract_room(ranks))
-                line.append(", in the messages that compare the calls");
-            else {
+            const load_cut load{ranks, count * sizeof(accumulator), sizeof(accumulator), flow::among_all};
+            if (std::same_as<Chosen, recursive_doubling> && load.fits()) {
+                if (load.pieces == 0) line.append(", in the messages that compare the calls");
+                else line.append(", beside the messages that compare the calls, in pieces of %zu bytes", load.piece);
+            } else {
                 const std::size_t longest =
                     longest_transfer(program, ranks.rank()) * count / static_cast<std::size_t>(program.chunks());
                 line.append(", %d chunks in %d rounds, in segments of %zu bytes", program.chunks(), program.rounds(),

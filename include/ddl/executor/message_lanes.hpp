@@ -16,11 +16,13 @@ struct segmenting {
     std::size_t short_message = 0;  // a message that is no longer
     std::size_t short_bytes = 0;    //     is cut into segments of so many
     std::size_t short_chunk = 0;    // the same where a program cuts the vector into chunks; 0: as many
+    std::size_t quick_message = 0;  // a message that is no longer
+    std::size_t quick_bytes = 0;    //     is cut into segments of so many, whatever the program
 
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
-        for (const std::size_t each : {bytes, short_message, short_bytes, short_chunk})
+        for (const std::size_t each : {bytes, short_message, short_bytes, short_chunk, quick_message, quick_bytes})
             word = (word + each) * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::uint32_t>(word >> 32);
     }
@@ -34,8 +36,8 @@ struct segmenting {
     /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes, where a program cuts the vector
     /// into `chunks`.
     constexpr std::size_t length(std::size_t message, std::size_t unit, int chunks) const noexcept {
-        const std::size_t most =
-            message <= (chunks > 1 && short_chunk != 0 ? short_chunk : short_message) ? short_bytes : bytes;
+        const std::size_t few = chunks > 1 && short_chunk != 0 ? short_chunk : short_message;
+        const std::size_t most = message <= quick_message ? quick_bytes : message <= few ? short_bytes : bytes;
         return most > unit ? most / unit * unit : unit;
     }
 };
@@ -47,15 +49,25 @@ struct segmenting {
 template <class Transport>
 inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 
+/// What a transport says of its messages.
+template <class Transport>
+inline constexpr std::size_t quick_bytes_of = 0;
+template <class Transport>
+    requires requires { Transport::quick_bytes; }
+inline constexpr std::size_t quick_bytes_of<Transport> = Transport::quick_bytes;
+
 /// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
 /// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
-/// For chunks sooner: half of them are results, which a long message brings to their place in one copy.
+/// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Two messages
+/// that a library sends in a quick way take less time than one that is longer.
 template <class Transport>
 inline constexpr segmenting host_segments_of{.bytes = std::size_t{512} << 10,
                                              .depth = 8,
                                              .short_message = std::size_t{16} << 10,
                                              .short_bytes = 4032,
-                                             .short_chunk = std::size_t{8} << 10};
+                                             .short_chunk = std::size_t{8} << 10,
+                                             .quick_message = 2 * quick_bytes_of<Transport>,
+                                             .quick_bytes = quick_bytes_of<Transport>};
 
 /// How `wire` cuts messages.
 template <class Transport>
@@ -63,6 +75,14 @@ constexpr const segmenting& cut_of(const Transport& wire) noexcept {
     if constexpr (requires { wire.on_one_host(); })
         if (wire.on_one_host()) return host_segments_of<Transport>;
     return segments_of<Transport>;
+}
+
+/// What ranks compare of it.
+template <class Transport>
+std::uint32_t cut_fingerprint(const Transport& wire) noexcept {
+    constexpr std::uint32_t near = host_segments_of<Transport>.fingerprint();
+    constexpr std::uint32_t far = segments_of<Transport>.fingerprint();
+    return &cut_of(wire) == &segments_of<Transport> ? far : near;
 }
 
 /// Bytes in whole cache lines.

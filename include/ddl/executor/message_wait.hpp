@@ -4,10 +4,15 @@
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/patience.hpp>
 
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
 namespace ddl {
 
 /// Tags of a call's messages. A transport may use others for itself.
-enum class message_tag : int { contract = 1, payload = 2 };
+enum class message_tag : int { contract = 1, payload = 2, agreement = 3 };
 
 /// A wait for messages. Everything that a rank waits for passes here, so no wait is without a deadline.
 template <message_transport Transport>
@@ -55,8 +60,9 @@ public:
         if (!done_) wire_.cancel(message_);
     }
     void complete(const call_site& where) {
+        if (done_ || (done_ = wire_.test(message_))) return;
         message_wait<Transport> waiting{wire_, where};
-        while (!(done_ = done_ || wire_.test(message_))) waiting.pause(peer_);
+        while (!(done_ = wire_.test(message_))) waiting.pause(peer_);
     }
 
 private:
@@ -64,6 +70,44 @@ private:
     int peer_;
     typename Transport::ticket message_;
     bool done_ = false;
+};
+
+/// Up to `Most` messages under way. Gives up on those that have not ended when it goes.
+template <message_transport Transport, std::size_t Most>
+class pending_messages {
+    using message = pending_message<Transport>;
+
+public:
+    explicit pending_messages(Transport& wire) noexcept : wire_{wire} {}
+    pending_messages(const pending_messages&) = delete;
+    pending_messages& operator=(const pending_messages&) = delete;
+    ~pending_messages() { std::destroy_n(&at(0), count_); }
+
+    void send(int peer, const std::byte* data, std::size_t bytes, message_tag tag) {
+        add(peer, wire_.send(peer, data, bytes, static_cast<int>(tag)));
+    }
+    void receive(int peer, std::byte* data, std::size_t bytes, message_tag tag) {
+        add(peer, wire_.receive(peer, data, bytes, static_cast<int>(tag)));
+    }
+    std::size_t count() const noexcept { return count_; }
+
+    /// Waits until the first `count` have ended.
+    void complete(std::size_t count, const call_site& where) {
+        for (; ended_ < count; ++ended_) at(ended_).complete(where);
+    }
+    void complete(const call_site& where) { complete(count_, where); }
+
+private:
+    void add(int peer, typename Transport::ticket posted) {
+        ::new (static_cast<void*>(&at(count_))) message{wire_, peer, std::move(posted)};
+        ++count_;
+    }
+    message& at(std::size_t index) noexcept { return reinterpret_cast<message*>(room_)[index]; }
+
+    Transport& wire_;
+    std::size_t count_ = 0;
+    std::size_t ended_ = 0;
+    alignas(message) std::byte room_[Most * sizeof(message)];
 };
 
 }  // namespace ddl

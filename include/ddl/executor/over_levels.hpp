@@ -179,7 +179,7 @@ void compare_levels(Transport& ranks, call what) {
     if constexpr (!memory_transport<Transport>) ranks.begin(where);  // there a call begins once, when it is compared
     // as calls that know no levels do, which a rank may make by mistake
     const auto compare_over = [&](auto& wire) {
-        what.limits = cut_of(wire).fingerprint();
+        what.limits = cut_fingerprint(wire);
         compare_calls(wire, what, where);
     };
     if constexpr (!Checking::compares) {
@@ -191,7 +191,7 @@ void compare_levels(Transport& ranks, call what) {
         ranks.wire().begin(where);
         compare_over(ranks.wire());
     } else {
-        if constexpr (requires { ranks.wire(); }) what.limits = cut_of(ranks.wire()).fingerprint();
+        if constexpr (requires { ranks.wire(); }) what.limits = cut_fingerprint(ranks.wire());
         agree(ranks, {what, what, ranks.rank(), -1}, where).throw_if_differs(what, ranks.rank());
     }
 }

@@ -9,6 +9,8 @@
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 
+#include <bit>
+
 // The collectives over ranks that send each other messages.
 namespace ddl {
 
@@ -44,7 +46,7 @@ class message_call {
 public:
     message_call(Transport& wire, const call& what)
         : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
-        what_.limits = cut_of(wire).fingerprint();
+        what_.limits = cut_fingerprint(wire);
         wire_.begin(where_);
         // who compares waits for every rank, and hears of a failure meanwhile; a root that only sends may never wait
         if constexpr (!Checking::compares) wire_.listen(where_);
@@ -56,10 +58,15 @@ public:
         half_done_.begin(where_);
     }
 
-    /// Compares the call, and folds (or spreads) a short payload on the way.
+    /// Compares the call, and moves a short payload on the way. Where the result is.
     template <class Join>
-    void compare_and_carry(std::byte* payload, std::size_t bytes, bool carries, Join join) {
-        compare_calls(wire_, what_, where_, payload, bytes, carries, join);
+    const std::byte* compare_and_carry(const contract_room& room, const contract_load& load, Join join) {
+        return compare_calls(wire_, what_, where_, room, load,
+                             [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
+                                 half_done_.begin(where_);
+                                 join(of, ours, arrived, bytes);
+                                 half_done_.end();
+                             });
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
@@ -158,30 +165,48 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     here.end();
 }
 
-/// Whether a call is short enough to travel with its contract, and its schedule is the contract's.
-template <class Chosen, class Checking, message_transport Transport>
-bool fits_contract(const Transport& wire, std::size_t bytes) noexcept {
-    return std::same_as<Chosen, recursive_doubling> && Checking::compares && bytes <= contract_room(wire);
+/// Whether a payload of `count` elements travels with the contract: it is short, and the schedule of the call is `Carries`, which
+/// the contract's messages have in them.
+template <class Chosen, class Carries, class Checking, class Accumulator, message_transport Transport>
+bool fits_contract(const Transport& wire, std::size_t count, flow way) noexcept {
+    if constexpr (std::same_as<Chosen, Carries> && Checking::compares)
+        return load_cut{wire, count * sizeof(Accumulator), sizeof(Accumulator), way}.fits();
+    else return false;
+}
+
+/// Folds the vectors of all ranks while their calls are compared. Once all agree the result is finished into `out`, of the root
+/// alone if it flows there.
+template <class Op, class Element, class Checking, message_transport Transport>
+void fold_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
+                        std::size_t count, const Op& op, flow way, int root) {
+    using accumulator = accumulator_t<Op, Element>;
+    const std::size_t bytes = count * sizeof(accumulator);
+    const contract_room room{wire, bytes};
+    const auto* operand = reinterpret_cast<const accumulator*>(in);
+    if constexpr (!std::same_as<accumulator, Element>) {
+        auto* const widened = reinterpret_cast<accumulator*>(room.own);
+        kernel::convert(in, widened, count);
+        operand = widened;
+    }
+    const auto combine = combine_bytes<accumulator>(op);
+    const std::byte* const result = here.compare_and_carry(
+        room, {{wire, bytes, sizeof(accumulator), way}, way, root, reinterpret_cast<const std::byte*>(operand)},
+        [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t length) {
+            if (of != testimony::all)
+                combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, length);
+        });
+    if (way == flow::among_all || wire.rank() == root)
+        kernel::finish(reinterpret_cast<const accumulator*>(result), out, count, op, wire.size());
 }
 
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
-    using accumulator = accumulator_t<Op, Element>;
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        if (fits_contract<Chosen, Checking>(wire, count * sizeof(accumulator))) {
-            alignas(64) std::byte payload[contract_bytes];
-            auto* const work = reinterpret_cast<accumulator*>(payload);
-            kernel::convert(in, work, count);
-            const auto combine = combine_bytes<accumulator>(op);
-            here.compare_and_carry(payload, count * sizeof(accumulator), true,
-                                   [&](kernel::side side, const std::byte* arrived) {
-                                       combine(side, arrived, payload, count * sizeof(accumulator));
-                                   });
-            kernel::finish(work, out, count, op, wire.size());
-            return;
-        }
+        if (fits_contract<Chosen, recursive_doubling, Checking, accumulator_t<Op, Element>>(wire, count,
+                                                                                            flow::among_all))
+            return fold_with_contract(here, wire, in, out, count, op, flow::among_all, 0);
         here.compare();
         fold_over(here, allreduce_program<Chosen>(wire.size()), in, out, count, op, wire.size(), true);
     });
@@ -191,6 +216,8 @@ template <class Schedule, class Checking, class Op, class Element, message_trans
 void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if (fits_contract<Chosen, tree, Checking, accumulator_t<Op, Element>>(wire, count, flow::to_root))
+            return fold_with_contract(here, wire, in, out, count, op, flow::to_root, root);
         here.compare();
         fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(),
                   wire.rank() == root);
@@ -249,13 +276,15 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
                                            describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
     const std::size_t bytes = count * sizeof(Element);
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
-        if (std::same_as<Chosen, tree> && Checking::compares && bytes <= contract_room(wire)) {
-            // the contract's own messages spread it as fast, and nobody waits twice; nothing is written before all agree
-            alignas(64) std::byte payload[contract_bytes];
-            const bool gives = wire.rank() == root;
-            if (gives) kernel::copy(reinterpret_cast<const std::byte*>(data), payload, bytes);
-            here.compare_and_carry(payload, bytes, gives, [](kernel::side, const std::byte*) {});
-            if (!gives) kernel::copy(static_cast<const std::byte*>(payload), reinterpret_cast<std::byte*>(data), bytes);
+        // nothing is written before all agree; the copy of a long one pays where it saves rounds, and leaves in the first
+        const auto ranks = static_cast<unsigned>(wire.size());
+        const bool copies = bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks));
+        if (copies && fits_contract<Chosen, tree, Checking, Element>(wire, count, flow::from_root)) {
+            const auto* const own = reinterpret_cast<const std::byte*>(data);
+            const std::byte* const result = here.compare_and_carry(
+                {wire, bytes}, {{wire, bytes, sizeof(Element), flow::from_root}, flow::from_root, root, own},
+                [](testimony, const std::byte*, std::byte*, std::size_t) {});
+            if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
             return;
         }
         here.compare();

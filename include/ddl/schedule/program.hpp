@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <concepts>
 
 namespace ddl {
@@ -60,9 +61,7 @@ constexpr int wrap(int value, int size) noexcept {
 
 /// The least `k` with `2^k >= size`: steps that a contribution needs to reach `size` ranks.
 constexpr int ceil_log2(int size) noexcept {
-    int steps = 0;
-    while ((1LL << steps) < size) ++steps;
-    return steps;
+    return size > 1 ? static_cast<int>(std::bit_width(static_cast<unsigned>(size - 1))) : 0;
 }
 
 }  // namespace ddl

@@ -29,10 +29,15 @@ struct recursive_doubling {
             return {{{odd ? action::receive : action::send, odd ? rank - 1 : rank + 1, 0}}, 1};
         }
         if (in_pairs && rank % 2 != 0) return {};
-        const int place = in_pairs ? rank / 2 : rank - folded;
-        const int other = place ^ (1 << (k - (folded > 0 ? 1 : 0)));
+        const int other = place(rank, size) ^ (1 << (k - (folded > 0 ? 1 : 0)));
         const int peer = other < folded ? 2 * other : other + folded;
         return {{{action::send, peer, 0}, {action::receive_reduce, peer, 0}}, 2};
+    }
+
+    /// Where `rank` stands among those that take part; a rank that is folded away, where its neighbour does.
+    static constexpr int place(int rank, int size) noexcept {
+        const int folded = excess(size);
+        return rank < 2 * folded ? rank / 2 : rank - folded;
     }
 
 private:

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/message_lanes.hpp>
+#include <ddl/schedule/recursive_doubling.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ddl {
+
+/// Where the payload that travels with a contract goes: everywhere, from the root to all, or from all to the root.
+enum class flow : unsigned char { among_all, from_root, to_root };
+
+/// Whether the message of `from` to `to` brings payload in a round of recursive doubling among `size` ranks.
+///
+/// What flows to a root takes the binomial tree that is part of the pattern, and each operand takes it once.
+constexpr bool carries_payload(flow way, int root, int from, int to, int round, int size) noexcept {
+    if (way == flow::among_all) return true;
+    const int sender = recursive_doubling::place(from, size);
+    const int receiver = recursive_doubling::place(to, size);
+    if (sender == receiver) {  // a pair of which one rank hands its part over, and gets the result
+        if (round == 0) return way == flow::to_root || from == root;
+        return (to == root) == (way == flow::to_root);
+    }
+    const auto from_there = [](int here, int there) { return static_cast<unsigned>(here ^ there); };
+    const unsigned distance = from_there(sender, receiver);
+    const int end = recursive_doubling::place(root, size);
+    if (way == flow::to_root) return from_there(receiver, end) % (2 * distance) == 0;
+    return from_there(sender, end) < distance;
+}
+
+/// What a rank says of a call first, before any payload.
+struct alignas(16) contract_head {
+    std::uint64_t call;  // its fingerprint
+    std::uint32_t differ;
+    std::uint32_t pieces;  // messages of payload that follow
+};
+
+/// The longest payload that travels with a contract, and that travels in its own message whatever the wire; in bytes.
+inline constexpr std::size_t longest_load = std::size_t{64} << 10;
+inline constexpr std::size_t longest_rider = 8192;
+
+/// How a payload of `bytes` travels with a contract over `wire`: it rides in the contract's message, or follows it in pieces,
+/// each of whole elements of `unit` bytes.
+struct load_cut {
+    static constexpr std::size_t most_pieces = 16;
+
+    std::size_t bytes = 0;
+    std::size_t piece = 0;   // bytes of one
+    std::size_t pieces = 0;  // 0 if it rides
+
+    load_cut() = default;
+    template <class Transport>
+    load_cut(const Transport& wire, std::size_t payload, std::size_t unit, flow way) noexcept : bytes{payload} {
+        const segmenting& cut = cut_of(wire);
+        const std::size_t whole = sizeof(contract_head) + bytes;
+        const bool quick = bytes <= cut.quick_message && whole > cut.quick_bytes;
+        if (bytes <= longest_rider && (cut.short_bytes == 0 || whole <= cut.short_bytes) && !quick) return;
+        // what goes both ways at once waits twice for answers: it is cut up to twice the length
+        piece = cut.length(way == flow::among_all ? bytes / 2 : bytes, unit, 1);
+        pieces = (bytes + piece - 1) / piece;
+    }
+    /// Whether it may travel with a contract at all.
+    bool fits() const noexcept { return bytes <= longest_load && pieces <= most_pieces; }
+    std::size_t length(std::size_t index) const noexcept {
+        const std::size_t left = bytes - index * piece;
+        return left < piece ? left : piece;
+    }
+};
+
+/// What travels with a contract.
+struct contract_load {
+    load_cut cut;
+    flow way = flow::among_all;
+    int root = 0;
+    const std::byte* payload = nullptr;  // of a rank that has one
+
+    bool moves(int from, int to, int round, int size) const noexcept {
+        return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size);
+    }
+};
+
+}  // namespace ddl
