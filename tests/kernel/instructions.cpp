@@ -3,6 +3,7 @@
 // and of the same loops written by hand. Valgrind knows no AVX-512, so the AVX2 loops are what runs.
 // not under: address undefined thread
 #define BOOST_TEST_NO_MAIN
+#include <ddl/element/elements.hpp>
 #include <ddl/kernel/combine.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/op/ops.hpp>
@@ -51,6 +52,12 @@ void fold_by_hand(const float* a, const float* b, float* out, std::size_t count)
     }
 }
 
+template <class Narrow>
+void fold_narrow(std::size_t count) {
+    static std::vector<Narrow> a(count, Narrow(1.0f)), b(count, Narrow(2.0f)), out(count, Narrow(0.0f));
+    ddl::kernel::fold([&](int s) { return s == 0 ? a.data() : b.data(); }, 2, out.data(), count, ddl::sum{}, 2);
+}
+
 /// Runs the loop of that name; nothing but the start of the program if there is none.
 int run(std::string_view name) {
     const std::size_t count = asked;
@@ -63,6 +70,8 @@ int run(std::string_view name) {
             ddl::kernel::fold([&](int s) { return sources[static_cast<std::size_t>(s)]; }, 2, out.data(), count,
                               ddl::sum{}, 2);
         if (name == "fold by hand") fold_by_hand(a.data(), b.data(), out.data(), count);
+        if (name == "bfloat16 fold") fold_narrow<ddl::bfloat16>(count);
+        if (name == "half fold") fold_narrow<ddl::half>(count);
     }
     return b[0] + out[0] > 0.0f ? 0 : 1;
 }
@@ -94,10 +103,26 @@ void compare(const std::string& loop) {
     BOOST_TEST(ours < 1.02 * by_hand, ours << " instructions, " << by_hand << " by hand");
 }
 
+/// One element at a time takes 15 instructions an element and more.
+void expect_vectors(const std::string& loop) {
+    const double start = instructions("none");
+    if (start == 0) {
+        BOOST_TEST_MESSAGE("skipped: valgrind is missing, or cannot run this program");
+        return;
+    }
+    const double each = (instructions(loop) - start) / static_cast<double>(repeats * asked);
+    BOOST_TEST_MESSAGE(loop << ": " << each << " instructions an element");
+    BOOST_TEST((0.0 < each && each < 6.0), each << " instructions an element");
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(combine_takes_the_instructions_of_a_loop_written_by_hand) { compare("combine"); }
 BOOST_AUTO_TEST_CASE(a_fold_of_two_takes_those_of_loops_written_by_hand) { compare("fold"); }
+BOOST_AUTO_TEST_CASE(narrow_elements_are_widened_and_rounded_on_vectors) {
+    expect_vectors("bfloat16 fold");
+    expect_vectors("half fold");
+}
 
 #else
 static int run(std::string_view) { return 0; }

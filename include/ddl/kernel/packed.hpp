@@ -24,8 +24,10 @@ concept packs = std::is_same_v<Wide, float> && sizeof(Narrow) < sizeof(float) &&
                     { Narrow::value_of(std::uint32_t{}) } -> std::same_as<Wide>;
                 };
 
-/// Words that a loop over packed elements takes at a time: the widest vector.
-inline constexpr std::size_t packed_words = 16;
+/// Words that a loop over packed elements takes at a time: the widest vector, or two where a word holds two elements, for a
+/// loop of 16 is unrolled before compilers look for vectors in it.
+template <class Narrow>
+inline constexpr std::size_t packed_words = sizeof(Narrow) == 2 && !std::is_same_v<Narrow, half> ? 32 : 16;
 
 /// Whether a result takes the place of a value that nobody asked, or of the first operand of what makes it.
 enum class target : bool { overwritten, first_operand };
@@ -36,7 +38,7 @@ inline constexpr std::size_t places = sizeof(float) / sizeof(Narrow);
 
 /// Elements in a block.
 template <class Narrow>
-inline constexpr std::size_t packed_block = packed_words * places<Narrow>;
+inline constexpr std::size_t packed_block = packed_words<Narrow> * places<Narrow>;
 
 /// How the wide values of a block lie in memory: as their elements do, or those of a word's first element before those of
 /// its second. The latter needs no shuffle, and is for what stays inside a loop.
@@ -56,18 +58,18 @@ template <class Narrow, lie How>
 [[gnu::always_inline]] inline void widen_block(const Narrow* from, float* to) noexcept {
     constexpr std::size_t bits = 8 * sizeof(Narrow);
     constexpr std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
-    std::uint32_t words[packed_words];
+    std::uint32_t words[packed_words<Narrow>];
     std::memcpy(words, from, sizeof words);
     float planes[packed_block<Narrow>];
     for_each_place<Narrow>([&](auto place) {
-        for (std::size_t word = 0; word < packed_words; ++word)
-            planes[place * packed_words + word] = Narrow::value_of((words[word] >> (place * bits)) & mask);
+        for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
+            planes[place * packed_words<Narrow> + word] = Narrow::value_of((words[word] >> (place * bits)) & mask);
     });
     if constexpr (How == lie::in_planes) std::memcpy(to, planes, sizeof planes);
     else
-        for (std::size_t word = 0; word < packed_words; ++word)
+        for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             for_each_place<Narrow>(
-                [&](auto place) { to[word * places<Narrow> + place] = planes[place * packed_words + word]; });
+                [&](auto place) { to[word * places<Narrow> + place] = planes[place * packed_words<Narrow> + word]; });
 }
 
 /// And back, rounded.
@@ -77,13 +79,13 @@ template <class Narrow, lie How>
     float planes[packed_block<Narrow>];
     if constexpr (How == lie::in_planes) std::memcpy(planes, from, sizeof planes);
     else
-        for (std::size_t word = 0; word < packed_words; ++word)
+        for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             for_each_place<Narrow>(
-                [&](auto place) { planes[place * packed_words + word] = from[word * places<Narrow> + place]; });
-    std::uint32_t words[packed_words] = {};
+                [&](auto place) { planes[place * packed_words<Narrow> + word] = from[word * places<Narrow> + place]; });
+    std::uint32_t words[packed_words<Narrow>] = {};
     for_each_place<Narrow>([&](auto place) {
-        for (std::size_t word = 0; word < packed_words; ++word)
-            words[word] |= Narrow::code_of(planes[place * packed_words + word]) << (place * bits);
+        for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
+            words[word] |= Narrow::code_of(planes[place * packed_words<Narrow> + word]) << (place * bits);
     });
     std::memcpy(static_cast<void*>(to), words, sizeof words);
 }
@@ -108,19 +110,72 @@ struct packed_values {
     [[gnu::always_inline]] void put(float* to) const noexcept { std::memcpy(to, values, sizeof values); }
     [[gnu::always_inline]] void put(Narrow* to) const noexcept {
         if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
-            for (std::size_t i = 0; i < packed_block<half>; i += half_lanes<Which>)
-                half_vectors<half_lanes<Which>>::round(values + i, to + i);
+            // no wider than the loop stores them, whatever width a compiler prefers: a load waits for stores that it spans
+            constexpr std::size_t lanes = Which == vectors::avx512 ? 16 : 8;
+            for (std::size_t i = 0; i < packed_block<half>; i += lanes) half_vectors<lanes>::round(values + i, to + i);
         } else {
             round_block<Narrow, How>(values, to);
         }
     }
 };
 
+/// A block of elements of 16 bits, two a word, where it lies. It is read a word at a time, and never copied: a copy may be
+/// made of narrower vectors than the loop loads, which then waits for its stores.
+template <class Narrow, lie>
+struct pairs {
+    const Narrow* from;
+
+    [[gnu::always_inline]] std::uint32_t word(std::size_t at) const noexcept {
+        std::uint32_t bits;
+        std::memcpy(&bits, from + 2 * at, sizeof bits);
+        return bits;
+    }
+    [[gnu::always_inline]] float first(std::size_t at) const noexcept { return Narrow::value_of(word(at) & 0xffffu); }
+    [[gnu::always_inline]] float second(std::size_t at) const noexcept { return Narrow::value_of(word(at) >> 16); }
+};
+
+/// The same of a block of wide values.
+template <class Narrow, lie How>
+struct wide_pairs {
+    const float* from;
+
+    [[gnu::always_inline]] float first(std::size_t at) const noexcept {
+        return from[How == lie::in_planes ? at : 2 * at];
+    }
+    [[gnu::always_inline]] float second(std::size_t at) const noexcept {
+        return from[How == lie::in_planes ? packed_words<Narrow> + at : 2 * at + 1];
+    }
+};
+
+/// Sets a block of `to` to `value(from...)`, in one loop over words. `to` may be one of the sources.
+template <class Narrow, lie How, class To, class Value, class... From>
+[[gnu::always_inline]] inline void map_pairs(To* to, const Value& value, const From*... from) {
+    std::conditional_t<std::is_same_v<To, Narrow>, std::uint32_t, float>
+        results[2 * packed_words<Narrow> * sizeof(To) / 4];
+    [&](const auto... operands) {
+        for (std::size_t at = 0; at < packed_words<Narrow>; ++at) {
+            const float first = value(operands.first(at)...), second = value(operands.second(at)...);
+            if constexpr (std::is_same_v<To, Narrow>)
+                results[at] = Narrow::code_of(first) | Narrow::code_of(second) << 16;
+            else {
+                results[How == lie::in_planes ? at : 2 * at] = first;
+                results[How == lie::in_planes ? packed_words<Narrow> + at : 2 * at + 1] = second;
+            }
+        }
+    }(std::conditional_t<std::is_same_v<From, Narrow>, pairs<Narrow, How>, wide_pairs<Narrow, How>>{from}...);
+    std::memcpy(static_cast<void*>(to), results, sizeof results);
+}
+
 /// Sets `count` values of `to` to `value(from...)`, or to `value(to, from...)`, in whole blocks. Either are packed or wide.
 template <class Narrow, lie How, vectors Which, target Target, class To, class Value, class... From>
 [[gnu::always_inline]] inline void map_packed(To* to, std::size_t count, const Value& value, const From*... from) {
     using block_of = packed_values<Narrow, How, Which>;
     for (std::size_t i = 0; i < count; i += packed_block<Narrow>) {
+        if constexpr (places<Narrow> == 2 && !(std::is_same_v<Narrow, half> && half_lanes<Which> > 0)) {
+            if constexpr (Target == target::overwritten) map_pairs<Narrow, How>(to + i, value, from + i...);
+            else map_pairs<Narrow, How>(to + i, value, static_cast<const To*>(to) + i, from + i...);
+            continue;
+        }
         block_of results;
         const auto set = [&results, &value](const auto&... wide) {
             for (std::size_t at = 0; at < packed_block<Narrow>; ++at) results.values[at] = value(wide.values[at]...);
