@@ -211,15 +211,16 @@ struct no_sum {
 };
 
 BOOST_AUTO_TEST_CASE(a_rank_that_fails_tells_its_peers_before_it_gives_up_on_messages) {
-    ddl::recording::run(2, [](ddl::recording& team) {
-        leaving ranks{team.split(0, team.rank())};
-        std::vector<float> data(20 * segment);
-        bool threw = false;
-        try {
-            ddl::allreduce<ddl::recursive_doubling>(ranks, data, no_sum{});
-        } catch (const std::exception&) { threw = true; }
-        require(threw && ranks.steps.substr(0, 2) == "fc", "first it tells, then it cancels");
-    });
+    for (const std::size_t segments : {20, 4})  // behind the contract, and beside it
+        ddl::recording::run(2, [segments](ddl::recording& team) {
+            leaving ranks{team.split(0, team.rank())};
+            std::vector<float> data(segments * segment);
+            bool threw = false;
+            try {
+                ddl::allreduce<ddl::recursive_doubling>(ranks, data, no_sum{});
+            } catch (const std::exception&) { threw = true; }
+            require(threw && ranks.steps.substr(0, 2) == "fc", "first it tells, then it cancels: " + ranks.steps);
+        });
 }
 
 BOOST_AUTO_TEST_CASE(a_timeout_names_the_rank_that_is_waited_for) {

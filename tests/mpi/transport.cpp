@@ -4,6 +4,7 @@
 // lock: memory
 #define BOOST_TEST_MODULE mpi.transport
 #include <ddl/broadcast.hpp>
+#include <ddl/reduce.hpp>
 #include <ddl/transport/mpi.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
@@ -358,6 +359,19 @@ BOOST_AUTO_TEST_CASE(a_fault_of_one_communicator_leaves_the_others_whole) {
         BOOST_TEST((failure_of([&] { broken.split(0, 0); }).code() == ddl::errc::broken));
     }
     BOOST_TEST(passed_on(wire, {4}, 1) == std::vector{4});
+}
+
+BOOST_AUTO_TEST_CASE(a_root_that_comes_late_folds_nothing_that_may_have_changed) {
+    ddl::mpi wire{MPI_COMM_WORLD, soon};
+    std::vector<float> data(10'000, 1.0F), sums(data.size());
+    const auto reduce = [&] { return failure_of([&] { ddl::reduce(wire, data, sums, ddl::sum{}, 0); }); };
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (wire.rank() != 0) {
+        BOOST_TEST((reduce().code() == ddl::errc::timeout));
+        std::ranges::fill(data, 2.0F);  // it is the caller's again
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (wire.size() > 1 && wire.rank() == 0) BOOST_TEST((reduce().code() == ddl::errc::timeout));
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_split_is_named_at_the_deadline) {

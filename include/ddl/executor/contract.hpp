@@ -136,7 +136,8 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         messages received{wire};
         messages sent{wire};
-        if (peers.from >= 0) {  // what is awaited on arrival need not be put by
+        if (peers.from >=
+            0) {  // what is awaited on arrival need not be put by; only a mismatch fills more than it should
             received.receive(peers.from, room.other - sizeof known, sizeof known + longest_rider, tag);
             for (std::size_t i = 0; takes && i < cut.pieces; ++i)
                 received.receive(peers.from, room.other + i * cut.piece, longest_load, tag);
@@ -172,6 +173,8 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
     // all ranks know that some differ: now they can say what they call
     if (known.differ != 0)
         join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+    // a long payload leaves from where the caller has it: who gave up on this call may have changed it since, and said so first
+    else if (cut.bytes > longest_rider) wire.listen(where);
     return load.payload;
 }
 template <message_transport Transport>

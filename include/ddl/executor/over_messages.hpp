@@ -54,19 +54,30 @@ public:
 
     /// Compares the call over all ranks.
     void compare() {
-        if (Checking::compares && wire_.size() > 1) compare_calls(wire_, what_, where_);
+        if (Checking::compares && wire_.size() > 1)
+            compare_and_carry({wire_, 0}, {}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
         half_done_.begin(where_);
     }
 
     /// Compares the call, and moves a short payload on the way. Where the result is.
     template <class Join>
     const std::byte* compare_and_carry(const contract_room& room, const contract_load& load, Join join) {
-        return compare_calls(wire_, what_, where_, room, load,
-                             [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
-                                 half_done_.begin(where_);
-                                 join(of, ours, arrived, bytes);
-                                 half_done_.end();
-                             });
+        half_done_.begin(where_);
+        try {
+            const std::byte* const result = compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
+                try {
+                    join(of_payload...);
+                } catch (...) {
+                    half_done_.tell();  // before messages are given up, which may last
+                    throw;
+                }
+            });
+            half_done_.end();
+            return result;
+        } catch (const error& why) {
+            if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
+            throw;
+        }
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.

@@ -52,9 +52,10 @@ concept message_transport =
         { ranks.send(peer, from, bytes, tag) } -> std::same_as<typename Transport::ticket>;
         { ranks.receive(peer, to, bytes, tag) } -> std::same_as<typename Transport::ticket>;
         { ranks.test(ticket) } -> std::same_as<bool>;
-        ranks.cancel(ticket);  // gives up on a message; its bytes are free afterwards if it was a receive
-        { ranks.limit() };     // the timeout of a wait
-        ranks.listen(where);   // throws if a peer has announced a failure
+        ranks.cancel(
+            ticket);  // gives up on a message; a receive's bytes are free then, and its message is for the next one
+        { ranks.limit() };    // the timeout of a wait
+        ranks.listen(where);  // throws if a peer has announced a failure
     };
 
 /// Ranks that load and store each other's memory, and signal through flags that they write alone.
