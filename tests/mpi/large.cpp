@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 2
+// mpich-ranks: none; gigabytes take it minutes where cores are shared
 // lock: memory
 #define BOOST_TEST_MODULE mpi.large
 #include <ddl/allreduce.hpp>
