@@ -6,15 +6,17 @@ import pytest
 import conftest
 
 pytestmark = pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
-PREAMBLE = "import numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport ml_comm as mc\nimport pyddl\n"
+PREAMBLE = "import os\nimport numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport ml_comm as mc\nimport pyddl\n"
 
 
 @pytest.mark.parametrize("count, per_node", [(1, ""), (2, ""), (3, ""), (4, ""), (5, ""), (1, "1"), (2, "1"), (3, "1")])
 def test_a_training_script(mpirun, count, per_node):
+    # where several threads call MPI at once, MPICH 4.0.2 over UCX left messages unmatched
+    threads = 1 if per_node and not conftest.IS_OPEN_MPI else 2
     done = mpirun(count, """
 cdl.init_mpi()
 rank, size = cdl.get_rank(), cdl.get_nranks()
-mc.init(2, 2, 100_000)
+mc.init(int(os.environ["THREADS"]), 2, 100_000)
 weights = [np.full((3, 4), rank, np.float32), np.full(70_000, rank, np.float64), np.full(7, rank, np.int64)]
 cdl.broadcast(weights, size - 1)
 for each in weights: same(each, np.full(each.shape, size - 1))
@@ -33,6 +35,6 @@ if size > 1:
 cdl.barrier()
 say("done", rank, size)
 cdl.finalize()
-""", preamble=PREAMBLE, variables={"DDL_RANKS_PER_NODE": per_node} if per_node else {})
+""", preamble=PREAMBLE, variables={"THREADS": str(threads), **({"DDL_RANKS_PER_NODE": per_node} if per_node else {})})
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(done.stdout.splitlines()) == [f"done {rank} {count}" for rank in range(count)]
