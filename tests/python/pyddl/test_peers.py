@@ -184,6 +184,32 @@ def work():
 """ + program, status=130)
 
 
+def test_ctrl_c_while_a_dropped_request_waits(ranks):
+    """It comes out, and not before the peers have let go of the arrays."""
+    ranks(2, """
+import signal
+from pyddl.pending import functions
+if rank == 0:
+    def waits(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("no KeyboardInterrupt")
+    def frees(request):
+        ends.append(functions.test_request(request, pyddl.pending.ctypes.byref(over)) != 0 and over.value)
+        return free(request)
+    ends, said, over = [], [], pyddl.pending.ctypes.c_int()
+    free, functions.free_request, functions.wait_request_for = functions.free_request, frees, waits
+    sys.unraisablehook = lambda what: said.append(what.exc_type)
+    started = pyddl.allreduce_async(np.zeros(10))
+    del started
+    assert ends == [1] and said == [KeyboardInterrupt], (ends, said)
+    open("seen", "w").close()
+else:
+    while not os.path.exists("seen"): time.sleep(0.02)
+    with refused(pyddl.Error):
+        pyddl.allreduce(np.zeros(10))
+""")
+
+
 def test_a_handler_of_the_programs_own_decides(waiting):
     process = waiting(before="signal.signal(signal.SIGINT, lambda *_: say('handled'))")
     process.send_signal(signal.SIGINT)

@@ -62,16 +62,23 @@ class Request(_Pending):
 
     def __del__(self):
         if getattr(self, "_handle", None) is not None and functions is not None:
-            if self._arrays is not None:
-                self._await_peers()
-            functions.free_request(self._handle)
+            try:
+                if self._arrays is not None:
+                    self._await_peers()
+            finally:
+                functions.free_request(self._handle)
 
     def _await_peers(self):
         """Who may still read and write the arrays. Behind a Ctrl-C they are told that it is over."""
         done = ctypes.c_int()
-        while functions.wait_request_for(self._handle, MOMENT, ctypes.byref(done)) == 0 and not done.value:
-            if self._seen != interrupt.seen:
-                functions.interrupt(self._communicator._handle)
+        try:
+            while functions.wait_request_for(self._handle, MOMENT, ctypes.byref(done)) == 0 and not done.value:
+                if self._seen != interrupt.seen:
+                    functions.interrupt(self._communicator._handle)
+        except KeyboardInterrupt:
+            functions.interrupt(self._communicator._handle)
+            functions.wait_request(self._handle)  # one call, which no second Ctrl-C leaves
+            raise
 
 
 class Plan(_Pending):
