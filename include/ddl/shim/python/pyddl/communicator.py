@@ -14,13 +14,15 @@ from .pending import DevicePlan, Plan, Request
 
 _Array = typing.Any  # a NumPy array, memory of `malloc`, or what else `arrays` takes
 _Count = typing.Optional[int]
-_open = weakref.WeakSet()
+_open = weakref.WeakValueDictionary()  # by id; other threads may open and close while it is copied
 
 
 def interrupt_all():
     """For another thread: ends the calls that wait, on whatever communicators."""
-    for each in list(_open):
-        functions.interrupt(each._handle)
+    for each in _open.valuerefs():
+        ranks = each()
+        if ranks is not None:
+            functions.interrupt(ranks._handle)
 
 
 class Communicator(Arguments):
@@ -34,7 +36,7 @@ class Communicator(Arguments):
 
     def __init__(self, handle):
         self._handle = handle
-        _open.add(self)
+        _open[id(self)] = self
         self._rank = functions.get_rank(handle)
         self._size = functions.get_size(handle)
 
@@ -179,7 +181,7 @@ class Communicator(Arguments):
     def close(self) -> None:
         """Lets go of the communicator."""
         handle, self._handle = self._handle, None
-        _open.discard(self)
+        _open.pop(id(self), None)
         if handle is not None:
             if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # whoever ends the program waits for no call under way
                 functions.interrupt(handle)
