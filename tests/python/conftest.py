@@ -54,12 +54,13 @@ def entry_points(folder):
 def environment(tmp_path):
     """The environment of a program: these packages, no launcher around us, temporary files of its own."""
     variables = {name: value for name, value in os.environ.items()
-                 if not name.startswith(("OMPI_COMM_WORLD", "PMI", "SLURM_", "LSB_", "DDL_HOST", "DDL_JOB", "MASTER_"))}
+                 if not name.startswith(("OMPI_COMM_WORLD", "PMI", "SLURM_", "LSB_", "DDL_HOST", "DDL_JOB", "MASTER_",
+                                         "TORCHELASTIC_"))}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "DDL_OPTIONS", "DDL_TRANSPORT", "DDL_MAPPED_ARRAYS"):
         variables.pop(name, None)
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    folders = [PACKAGES, pathlib.Path(__file__).parent, entry_points(tmp_path / "site")]
+    folders = [PACKAGES, pathlib.Path(__file__).parent, entry_points(tmp_path / "points")]
     variables.update(PYTHONPATH=os.pathsep.join(map(str, folders)), TMPDIR=str(temporary), OMPI_ALLOW_RUN_AS_ROOT="1",
                      OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DDL_TIMEOUT="200",
                      RES_OPTIONS="timeout:1 attempts:1")  # for names that no server knows, where none answers

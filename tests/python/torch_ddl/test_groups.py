@@ -45,7 +45,7 @@ say("done")
 
 
 def test_new_groups(ranks):
-    assert ranks(4, GROUPS, preamble=TORCH) == ["done"] * 4
+    assert ranks(4, GROUPS, preamble=TORCH).count("done") == 4  # Gloo may have lines of its own
 
 
 @here
@@ -148,6 +148,16 @@ if rank == 0:
     dist.group.WORLD.abort()
     with refused(pyddl.Interrupted, "rank 0"): work.wait()
     with refused(pyddl.Interrupted, "the program gave up"): message.wait()
+    from torch_ddl import pairs
+    class Opened:
+        def _run(self, *_): raise AssertionError("given up before")
+        def close(self): pass
+    def met_meanwhile(*_):
+        pair.interrupt()
+        return Opened()
+    pairs.meet, pair = met_meanwhile, pairs._Pair(None, 0, 1.0)
+    with refused(pyddl.Interrupted, "the program gave up"): pair.carry(torch.ones(1)).wait()
+    pair.close()
     store.set("over", "1")
 else:
     store.get("over")
@@ -170,19 +180,31 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("autoload", ["0", "1"])
-def test_without_a_launcher(environment, program, tmp_path, autoload):
-    """The ranks are those that the script names; where PyTorch loads no backends by itself, it says one word more."""
+@pytest.mark.parametrize("autoload, more", [("0", {}), ("1", {"TORCHELASTIC_RUN_ID": "none", "PMIX_RANK": "0", "PMI_RANK": "0"})])
+def test_without_a_launcher(environment, program, tmp_path, autoload, more):
+    """The ranks are those that the script names; where PyTorch loads no backends by itself, it says one word more. What srun or
+    mpirun leaves below torchrun does not count."""
     text = ALONE.format(first="import pyddl.torch" if autoload == "0" else "")
     done = subprocess.run([sys.executable, program(text), tmp_path / "meeting"], capture_output=True, text=True, timeout=300,
-                          env={**environment, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}, check=False)
+                          env={**environment, **more, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_one_process(python):
-    assert python("dist.init_process_group('ddl', rank=0, world_size=1, store=dist.HashStore())\n"
-                  "data = torch.ones(2)\ndist.all_reduce(data)\nassert data.tolist() == [1, 1]\nsay('done')",
-                  preamble=UNSTARTED) == "done\n"
+    said = python("dist.init_process_group('ddl', rank=0, world_size=1, store=dist.HashStore())\n"
+                  "data = torch.ones(2)\ndist.all_reduce(data)\nassert data.tolist() == [1, 1]\nsay('done')", preamble=UNSTARTED)
+    assert "done" in said.splitlines()
+
+
+def test_a_group_that_cannot_end_keeps_no_other_from_it(python):
+    said = python("""
+import atexit, pyddl
+def refuse(): raise RuntimeError("on purpose")
+atexit.register(lambda: say("ended", not pyddl.initialized(), first._ranks._handle is None))  # runs last
+first = dist.init_process_group("ddl", rank=0, world_size=1, store=dist.HashStore()) or dist.group.WORLD
+dist.new_group([0]).shutdown = refuse
+""", preamble=UNSTARTED.replace("assert", "#"))
+    assert "ended True True" in said.splitlines()
 
 
 def test_a_host_that_is_another(python):
@@ -232,11 +254,12 @@ def test_ctrl_c(environment, program):
     comes = program(text.replace("rank=0", "rank=1") + "dist.distributed_c10d._get_default_store().wait(['never'])\n", "comes.py")
     meeting = str(waits.parent / "meeting")
     other = subprocess.Popen([sys.executable, comes, meeting], env=environment, stderr=subprocess.DEVNULL)
+    one = subprocess.Popen([sys.executable, waits, meeting], env=environment, stdout=subprocess.PIPE, text=True)
     try:
-        with subprocess.Popen([sys.executable, waits, meeting], env=environment, stdout=subprocess.PIPE, text=True) as one:
-            assert one.stdout.readline() == "waits\n"
-            one.send_signal(signal.SIGINT)
-            assert one.stdout.readline() == "interrupted\n"
+        assert "waits\n" in one.stdout
+        one.send_signal(signal.SIGINT)
+        assert "interrupted\n" in one.stdout
     finally:
-        other.kill()
-        other.wait()
+        for each in (one, other):
+            each.kill()
+            each.communicate()

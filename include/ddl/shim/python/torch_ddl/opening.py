@@ -12,6 +12,7 @@ import ipaddress
 import os
 import socket
 import sys
+import traceback
 import urllib.parse
 
 import numpy
@@ -28,8 +29,12 @@ _groups = []  # open ones, in the order of their opening
 
 
 def is_launched():
-    """Whether ddlrun, or a launcher of MPI, says who the ranks are."""
-    if pyddl.initialized() or "mpi4py.MPI" in sys.modules or os.environ.get("DDL_TRANSPORT") == "mpi":
+    """Whether ddlrun, or a launcher of MPI, says who the ranks are. torchrun may itself be started by one."""
+    if pyddl.initialized() or os.environ.get("DDL_TRANSPORT") == "mpi":
+        return True
+    if os.environ.get("TORCHELASTIC_RUN_ID"):
+        return False
+    if "mpi4py.MPI" in sys.modules:
         return True
     return any(os.environ.get(name) for name in ("DDL_JOB", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"))
 
@@ -127,9 +132,13 @@ def _choose_device(world):
 
 @atexit.register
 def _end():
-    """At exit. Where the process fails, the other ranks are to hear of it in their calls."""
+    """At exit. Where the process fails, the other ranks are to hear of it in their calls. A group that cannot end is told, and no
+    other waits for it."""
     for group in reversed(_groups[:]):
-        if hasattr(sys, "last_value"):
-            group.abort()
-        group.shutdown()
+        try:
+            if hasattr(sys, "last_value"):
+                group.abort()
+            group.shutdown()
+        except Exception:  # pylint: disable=broad-except
+            traceback.print_exc()
     pyddl.finalize()

@@ -3,7 +3,9 @@
 
 import queue
 import threading
+import time
 
+import pyddl
 from torch.distributed import PrefixStore
 
 from .meeting import meet
@@ -57,6 +59,7 @@ class Pairs:
 class _Pair:
     def __init__(self, store, rank, seconds):
         self._messages, self._ranks, self._given_up = queue.SimpleQueue(), None, threading.Event()
+        self._carries = False
         self._thread = threading.Thread(target=self._run, args=(store, rank, seconds), name="ddl-pair", daemon=True)
         self._thread.start()
 
@@ -67,8 +70,9 @@ class _Pair:
 
     def interrupt(self):
         self._given_up.set()
-        if self._ranks is not None:
+        while self._carries:
             self._ranks.interrupt()
+            time.sleep(0.001)  # that may have come before the call
 
     def close(self):
         self._messages.put(None)
@@ -79,10 +83,15 @@ class _Pair:
             try:
                 if self._ranks is None:
                     self._ranks = meet(store, rank, 2, seconds, self._given_up)
+                self._carries = True
+                if self._given_up.is_set():
+                    raise pyddl.Interrupted(f"rank {rank} of 2: the program gave up before the message went")
                 self._ranks._run("broadcast", message.tensor.data_ptr(), bytes_of(message.tensor), BYTES, 0)
                 message.end(None)
             except Exception as why:  # pylint: disable=broad-except  # told by `wait`
                 message.end(why)
+            finally:
+                self._carries = False
             del message
         if self._ranks is not None:
             self._ranks.close()
