@@ -21,7 +21,7 @@ def collective(name):
         def call(self, *arguments, **more):
             try:
                 return method(self, *arguments, **more)
-            except ValueError as why:
+            except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
                 if isinstance(why, pyddl.Error) or hasattr(why, "told"):
                     raise
                 refusal = self._ranks._refused(name, "the", why)
@@ -97,7 +97,11 @@ class Calls(ProcessGroup):
         else:
             for call, *arguments in calls:
                 self._ranks._run(call, *arguments)
-            put_back(tensors, data)
+            try:
+                put_back(tensors, data)
+            except Exception as why:
+                why.told = True  # the others wait no longer
+                raise
             work = Work([], tensors)
         return self._kept(work)
 

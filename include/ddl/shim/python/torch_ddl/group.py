@@ -71,7 +71,7 @@ class Group(Calls):
     @collective("reduce_scatter")
     def reduce_scatter(self, outputs, inputs, opts=ReduceScatterOptions()):
         self._check_list("input_list", inputs[0], outputs[0])
-        return self.reduce_scatter_single(outputs[0], torch.stack(inputs[0]), opts)
+        return self.reduce_scatter_single(outputs[0], _joined(inputs[0]), opts)
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=ReduceScatterOptions()):
         return self._all([self.reduce_scatter_single(*each, opts) for each in zip(outputs, inputs)])
@@ -119,7 +119,7 @@ class Group(Calls):
         data, whole = in_order(outputs), None
         if self.rank() == opts.rootRank:
             self._check_list("scatter_list", inputs[0], outputs[0])
-            whole = torch.stack(inputs[0])
+            whole = _joined(inputs[0])
         call = ("scatter", _address(whole), data[0].data_ptr(), bytes_of(data[0]) * self._size, BYTES, opts.rootRank)
         return self._carry_out(opts, [call], outputs, data, whole)
 
@@ -184,6 +184,11 @@ class Group(Calls):
 
 def _in_place(tensor, kind):
     return ("allreduce", tensor.data_ptr(), tensor.data_ptr(), tensor.numel(), *kind)
+
+
+def _joined(parts):
+    """Parts of one length, of whatever shapes, as one tensor."""
+    return torch.stack([each.reshape(-1) for each in parts])
 
 
 def _address(tensor):
