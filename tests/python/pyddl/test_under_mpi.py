@@ -94,8 +94,9 @@ def test_an_exception_on_one_rank_ends_the_run(mpirun):
     done = mpirun(2, """
 if rank == 1:
     raise ValueError("on purpose")
+pyddl.set_timeout(10)
 pyddl.allreduce(np.zeros(10))
-""", variables={"DDL_TIMEOUT": "10"})
+""")
     assert done.returncode != 0 and "on purpose" in done.stderr
 
 
