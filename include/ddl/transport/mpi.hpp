@@ -54,7 +54,11 @@ public:
         if (queue_) queue_->finish();  // its calls still use the rest
         if (ranks_ == MPI_COMM_NULL || !mpi_runtime::is_up()) return;
         mpi_runtime::sweep();
-        MPI_Comm_free(&ranks_);
+        try {
+            hear();
+        } catch (const error&) { return; }
+        // what nobody takes any more would be met by the next one that MPI gives the same number: a broken one stays
+        if (!broken_) MPI_Comm_free(&ranks_);
     }
 
     int rank() const noexcept { return rank_; }
