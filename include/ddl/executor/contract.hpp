@@ -144,7 +144,11 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         }
         if (peers.to >= 0) {
             const std::size_t riding = gives && cut.pieces == 0 ? cut.bytes : 0;
-            if (riding > 0 && load.payload != room.own) kernel::copy(load.payload, room.own, riding);
+            if (gives &&
+                load.payload != room.own) {  // who gives up has its buffer back, and MPI cannot take a message back
+                kernel::copy(load.payload, room.own, cut.bytes);
+                load.payload = room.own;
+            }
             known.pieces = gives ? static_cast<std::uint32_t>(cut.pieces) : 0;
             std::memcpy(room.own - sizeof known, &known, sizeof known);
             sent.send(peers.to, room.own - sizeof known, sizeof known + riding, tag);
@@ -173,7 +177,7 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
     // all ranks know that some differ: now they can say what they call
     if (known.differ != 0)
         join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
-    // a long payload leaves from where the caller has it: who gave up on this call may have changed it since, and said so first
+    // who gave up on this call said so, perhaps after all that others need had left it: they are not to think that it went well
     else if (cut.bytes > longest_rider) wire.listen(where);
     return load.payload;
 }

@@ -56,9 +56,10 @@ public:
         mpi_runtime::sweep();
         try {
             hear();
-        } catch (const error&) { return; }
-        // what nobody takes any more would be met by the next one that MPI gives the same number: a broken one stays
+        } catch (const error&) { broken_ = true; }
         if (!broken_) MPI_Comm_free(&ranks_);
+        // what nobody has taken would be met by the next one that MPI gives the same number, and is read where it lies: both stay
+        else new heap_scratch{std::move(scratch_)};
     }
 
     int rank() const noexcept { return rank_; }
