@@ -90,7 +90,7 @@ struct first_of_two {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_op_that_throws_breaks_the_call_on_all_ranks, Place, every_place) {
-    for (const std::size_t count : {100, 5000, 50'000}) Place::run(4, a_throwing_op<ddl::tuned>(count));
+    for (const std::size_t count : {100u, 5000u, 50'000u}) Place::run(4, a_throwing_op<ddl::tuned>(count));
     Place::run(4, a_throwing_op<ddl::ring>(50'000));
 }
 

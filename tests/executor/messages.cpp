@@ -211,7 +211,7 @@ struct no_sum {
 };
 
 BOOST_AUTO_TEST_CASE(a_rank_that_fails_tells_its_peers_before_it_gives_up_on_messages) {
-    for (const std::size_t segments : {20, 4})  // behind the contract, and beside it
+    for (const std::size_t segments : {20u, 4u})  // behind the contract, and beside it
         ddl::recording::run(2, [segments](ddl::recording& team) {
             leaving ranks{team.split(0, team.rank())};
             std::vector<float> data(segments * segment);
