@@ -136,16 +136,16 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         messages received{wire};
         messages sent{wire};
-        if (peers.from >=
-            0) {  // what is awaited on arrival need not be put by; only a mismatch fills more than it should
+        // what is awaited on arrival need not be put by; only a mismatch fills more than it should
+        if (peers.from >= 0) {
             received.receive(peers.from, room.other - sizeof known, sizeof known + longest_rider, tag);
             for (std::size_t i = 0; takes && i < cut.pieces; ++i)
                 received.receive(peers.from, room.other + i * cut.piece, longest_load, tag);
         }
         if (peers.to >= 0) {
             const std::size_t riding = gives && cut.pieces == 0 ? cut.bytes : 0;
-            if (gives &&
-                load.payload != room.own) {  // who gives up has its buffer back, and MPI cannot take a message back
+            // from scratch: who gives up has its buffer back, and MPI cannot take a message back
+            if (gives && load.payload != room.own) {
                 kernel::copy(load.payload, room.own, cut.bytes);
                 load.payload = room.own;
             }

@@ -12,6 +12,7 @@
 
 #include <climits>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,7 @@ public:
         } catch (const error&) { broken_ = true; }
         if (!broken_) MPI_Comm_free(&ranks_);
         // what nobody has taken would be met by the next one that MPI gives the same number, and is read where it lies: both stay
-        else new heap_scratch{std::move(scratch_)};
+        else static_cast<void>(new (std::nothrow) heap_scratch{std::move(scratch_)});
     }
 
     int rank() const noexcept { return rank_; }
