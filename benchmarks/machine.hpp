@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/topology/caches.hpp>
+
 #include <algorithm>
 #include <string>
 #include <unistd.h>
@@ -17,20 +19,10 @@ inline std::string host_name() {
 
 inline long processors() { return ::sysconf(_SC_NPROCESSORS_ONLN); }
 
-/// The caches of a processor as the C library knows them: `L1d 32 KiB, L2 1024 KiB, L3 32768 KiB`.
+/// The caches over this core: `L2 1024 KiB, last 32768 KiB`.
 inline std::string caches() {
-    std::string text;
-    [[maybe_unused]] const auto add = [&](const char* level, int name) {
-        const long bytes = ::sysconf(name);
-        if (bytes <= 0) return;
-        text += std::string(text.empty() ? "" : ", ") + level + " " + std::to_string(bytes / 1024) + " KiB";
-    };
-#ifdef _SC_LEVEL1_DCACHE_SIZE  // of the GNU C library
-    add("L1d", _SC_LEVEL1_DCACHE_SIZE);
-    add("L2", _SC_LEVEL2_CACHE_SIZE);
-    add("L3", _SC_LEVEL3_CACHE_SIZE);
-#endif
-    return text.empty() ? "unknown" : text;
+    const ddl::caches known = ddl::caches::of_this_machine();
+    return "L2 " + std::to_string(known.second / 1024) + " KiB, last " + std::to_string(known.last / 1024) + " KiB";
 }
 
 inline std::string compiler() {

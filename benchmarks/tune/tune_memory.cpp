@@ -18,7 +18,7 @@ constexpr ddl::direct_limits staged{.one_shot = 0, .mapped = never, .mapped_move
 
 static_assert(
     ddl::direct_limits{}.fingerprint() ==
-        ddl::direct_limits{.one_shot = 4096, .mapped = 4096, .mapped_move = 8192, .segment = 65536}.fingerprint(),
+        ddl::direct_limits{.one_shot = 2048, .mapped = 2048, .mapped_move = 8192, .segment = 65536}.fingerprint(),
     "LIMITS of __main__.py beside this file no longer are those of ddl");
 
 /// `offered`: memory that peers can map, where it differs from this process's own.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/tuning.md: a machine's own limits take effect.
-// prints: allreduce of 700 float32 (2800 bytes) by sum over shared_memory, 1 ranks: direct, fused and staged through windows of 1048576 bytes, for peers cannot map this rank's buffer; a ddl::buffer would save the copies
+// prints: allreduce of 400 float32 (1600 bytes) by sum over shared_memory, 1 ranks: direct, fused and staged through windows of 1048576 bytes, for peers cannot map this rank's buffer; a ddl::buffer would save the copies
 //! [explained]
 #include <ddl/allreduce.hpp>
 #include <ddl/transport/shared_memory.hpp>
@@ -12,7 +12,7 @@
 
 int main() {
     ddl::shared_memory node;
-    std::vector<float> values(700);  // 2800 bytes: one-shot by the limits that come with ddl
+    std::vector<float> values(400);  // 1600 bytes: one-shot by the limits that come with ddl
     std::puts(ddl::explain(ddl::allreduce_init(node, values)).c_str());
 }
 //! [explained]

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_few_values_travel_in_the_notice) {
 BOOST_AUTO_TEST_CASE(short_vectors_that_peers_cannot_map_are_staged_once) {
     constexpr std::size_t most = ddl::limits_of<ddl::shared_memory>.one_shot / sizeof(int);
     places::processes::run(3, [](auto& ranks) {
-        for (const std::size_t count : {std::size_t{13}, std::size_t{1000}, most})
+        for (const std::size_t count : {std::size_t{13}, std::size_t{500}, most})
             require(sum(ranks, count, everybody) == protocol::one_shot, "a step is saved");
         for (const std::size_t count : {most + 1, std::size_t{50'000}, std::size_t{200'003}})
             require(sum(ranks, count, everybody) == protocol::staged, "every rank folds a block");

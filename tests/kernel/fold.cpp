@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <tuple>
 #include <vector>
 
 namespace data = boost::unit_test::data;
@@ -221,4 +223,26 @@ BOOST_AUTO_TEST_CASE(every_source_may_be_a_target) {
     fold<float>(
         in_order(all), 3, [&all](int t) { return all[static_cast<std::size_t>(t)].data(); }, 3, 1500, minus{}, 3);
     for (const auto& target : all) BOOST_TEST(target == expected, boost::test_tools::per_element());
+}
+
+using folded_elements =
+    std::tuple<float, ddl::bfloat16, std::int16_t>;  // as they are, packed, and converted on the way
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(targets_beside_sources_get_the_same, Element, folded_elements) {
+    for (int operands = 1; operands <= 4; ++operands)
+        for (int shared = 0; shared < operands; ++shared)
+            for (const int position : {0, 1, 2}) {  // of the target that is a source, among three
+                auto all = numbers<Element>(operands, 1100);
+                std::vector<Element> expected(1100);
+                fold(in_order(all), operands, expected.data(), 1100, ddl::average{}, operands);
+                rows<Element> outs(3, std::vector<Element>(1100));
+                const auto into = [&](int t) {
+                    return t == position ? all[static_cast<std::size_t>(shared)].data()
+                                         : outs[static_cast<std::size_t>(t)].data();
+                };
+                fold<Element>(in_order(all), operands, into, 3, 1100, ddl::average{}, operands);
+                for (int t = 0; t < 3; ++t)
+                    BOOST_TEST(std::memcmp(into(t), expected.data(), 1100 * sizeof(Element)) == 0,
+                               operands << " operands, source " << shared << ", target " << t << " of " << position);
+            }
 }

@@ -15,7 +15,6 @@
 
 using ddl::kernel::lie;
 using ddl::kernel::map_packed;
-using ddl::kernel::target;
 using ddl::kernel::vectors;
 
 static_assert(ddl::kernel::packs<ddl::half, float> && ddl::kernel::packs<ddl::float8_e4m3, float>);
@@ -79,7 +78,7 @@ void check_both_ways(Which) {
     const auto narrow = codes<Narrow>();
     std::vector<float> wide(narrow.size());
     run<Which::value>([&]<vectors Here>() {
-        map_packed<Narrow, lie::in_order, Here, target::overwritten>(wide.data(), wide.size(), same, narrow.data());
+        map_packed<Narrow, lie::in_order, Here>(wide.data(), wide.size(), same, narrow.data());
     });
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < narrow.size(); ++i)
@@ -89,8 +88,7 @@ void check_both_ways(Which) {
     const auto& asked = questions();
     std::vector<Narrow> rounded(asked.size());
     run<Which::value>([&]<vectors Here>() {
-        map_packed<Narrow, lie::in_order, Here, target::overwritten>(rounded.data(), rounded.size(), same,
-                                                                     asked.data());
+        map_packed<Narrow, lie::in_order, Here>(rounded.data(), rounded.size(), same, asked.data());
     });
     wrong = 0;
     for (std::size_t i = 0; i < asked.size(); ++i) wrong += rounded[i].bits != Narrow(asked[i]).bits;
@@ -109,10 +107,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(planes_are_put_back_in_order, Narrow, narrow_eleme
         std::vector<float> between(narrow.size());
         std::vector<Narrow> again(narrow.size());
         run<decltype(which)::value>([&]<vectors Here>() {
-            map_packed<Narrow, lie::in_planes, Here, target::overwritten>(between.data(), between.size(), same,
-                                                                          narrow.data());
-            map_packed<Narrow, lie::in_planes, Here, target::overwritten>(again.data(), again.size(), same,
-                                                                          static_cast<const float*>(between.data()));
+            map_packed<Narrow, lie::in_planes, Here>(between.data(), between.size(), same, narrow.data());
+            map_packed<Narrow, lie::in_planes, Here>(again.data(), again.size(), same,
+                                                     static_cast<const float*>(between.data()));
         });
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < narrow.size(); ++i) wrong += again[i].bits != Narrow(float{narrow[i]}).bits;
@@ -120,14 +117,15 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(planes_are_put_back_in_order, Narrow, narrow_eleme
     });
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_target_may_be_the_first_operand, Narrow, narrow_elements) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_target_may_be_an_operand, Narrow, narrow_elements) {
     const std::vector<Narrow> arrived(128, Narrow(0.5f));
     on_all_vectors([&](auto which) {
         std::vector<float> ours(128);
         for (std::size_t i = 0; i < ours.size(); ++i) ours[i] = static_cast<float>(i);
         run<decltype(which)::value>([&]<vectors Here>() {
-            map_packed<Narrow, lie::in_order, Here, target::first_operand>(
-                ours.data(), ours.size(), [](float own, float other) { return own - other; }, arrived.data());
+            map_packed<Narrow, lie::in_order, Here>(
+                ours.data(), ours.size(), [](float own, float other) { return own - other; }, ours.data(),
+                arrived.data());
         });
         for (std::size_t i = 0; i < ours.size(); ++i) BOOST_TEST(ours[i] == static_cast<float>(i) - 0.5f);
     });

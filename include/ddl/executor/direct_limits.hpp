@@ -10,9 +10,9 @@ namespace ddl {
 /// Sizes in bytes at which the schedule `direct` over memory changes its way.
 struct direct_limits {
     /// The longest vector of which every rank folds everything, where peers cannot map it.
-    std::size_t one_shot = 4096;
+    std::size_t one_shot = 2048;
     /// The shortest vector that is folded where it lies, where all peers can map it.
-    std::size_t mapped = 4096;
+    std::size_t mapped = 2048;
     /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
     std::size_t mapped_move = 8192;
     /// What a rank stages of a block at a time: it is to be read before it leaves the second-level cache.

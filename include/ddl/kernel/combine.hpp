@@ -44,7 +44,7 @@ constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ou
             };
             const std::size_t packed = count / packed_block<Arrived> * packed_block<Arrived>;
             widest<contracts<Op, Element>>([=]<vectors Which>() {
-                map_packed<Arrived, lie::in_order, Which, target::first_operand>(ours, packed, fold_in, arrived);
+                map_packed<Arrived, lie::in_order, Which>(ours, packed, fold_in, ours, arrived);
             });
             return combine<Side>(share{}, arrived + packed, ours + packed, count - packed, op);
         }

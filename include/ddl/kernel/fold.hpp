@@ -8,13 +8,17 @@
 
 namespace ddl::kernel {
 
-/// Sets element `i` of `to` to `value(from[i]...)`, or to `value(to[i], from[i]...)`, for `count` elements of ranges that do
-/// not overlap.
+/// Whether a result takes the place of a value that nobody asked, or of an operand of what makes it.
+enum class target : unsigned char { overwritten, first_operand, last_operand };
+
+/// Sets element `i` of `to` to `value(from[i]...)`, with `to[i]` as the first or the last operand if it is one, for `count`
+/// elements of ranges that do not overlap.
 template <target Target, class To, class Value, class... From>
 constexpr void map(To* __restrict to, std::size_t count, const Value& value, const From* __restrict... from) {
     for (std::size_t i = 0; i < count; ++i)
         if constexpr (Target == target::overwritten) to[i] = static_cast<To>(value(from[i]...));
-        else to[i] = static_cast<To>(value(to[i], from[i]...));
+        else if constexpr (Target == target::first_operand) to[i] = static_cast<To>(value(to[i], from[i]...));
+        else to[i] = static_cast<To>(value(from[i]..., to[i]));
 }
 
 /// What is packed where values of `Element` meet as `Accumulator`; `float`, which stands for nothing, if they meet as they are.
@@ -30,7 +34,11 @@ constexpr void map_blocks(To* to, std::size_t count, const Value& value, const F
     constexpr std::size_t length = packed ? packed_block<Narrow> : block;
     const std::size_t whole = count / length * length;
     const auto blocks = [=, &value]<vectors Which>() {
-        if constexpr (packed) map_packed<Narrow, How, Which, Target>(to, whole, value, from...);
+        if constexpr (packed && Target == target::overwritten)
+            map_packed<Narrow, How, Which>(to, whole, value, from...);
+        else if constexpr (packed && Target == target::first_operand)
+            map_packed<Narrow, How, Which>(to, whole, value, to, from...);
+        else if constexpr (packed) map_packed<Narrow, How, Which>(to, whole, value, from..., to);
         else
             for (std::size_t left = whole / block, i = 0; left > 0; --left, i += block)
                 map<Target>(to + i, block, value, from + i...);
@@ -90,7 +98,8 @@ std::size_t past_line(const Element* place) noexcept {
 ///
 /// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile. Accumulates in `accumulator_t<Op, Element>`,
 /// finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
-/// writes each target once: what is between stays in tiles that the first-level cache holds. From there it is copied, which
+/// writes each target once: what is between stays in tiles that the first-level cache holds. Results are made in the first or
+/// the last target if that is a source, whose lines have come already; else in a tile. From there they are copied, which
 /// is faster than storing to targets one by one: a processor that copies need not load the lines that it overwrites, if it
 /// overwrites the whole of each. So tiles end where lines of the first target do.
 template <class Element, class From, class To, class Op>
@@ -100,36 +109,55 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     using narrow = packed_as<Element, accumulator>;
     constexpr bool fuses = contracts<Op, accumulator>;
     constexpr std::size_t length = tile<accumulator>;
+    constexpr lie How = lie::in_planes;
     const auto add = [&op](const accumulator& l, const accumulator& r) -> accumulator { return op(l, r); };
-    const auto add_last = [&op, ranks](const accumulator& l, const accumulator& r) {
-        return ddl::finish(op, op(l, r), ranks);
-    };
+    const auto add_last = [&] {
+        if constexpr (!finishes<Op, Element>) return add;  // the same type, so that there are fewer loops
+        else
+            return
+                [&op, ranks](const accumulator& l, const accumulator& r) { return ddl::finish(op, op(l, r), ranks); };
+    }();
 
     tile_storage<accumulator, length> kept;
     tile_storage<Element, length> folded;
     accumulator* const sum = kept.values;
-    Element* const result = folded.values;
+    const int last = operands - 1;
+    const auto source_at = [&](const Element* place) {
+        int s = operands > 1 && how == stores::cached ? last : -1;
+        while (s >= 0 && from(s) != place) --s;
+        return s;
+    };
+    const int first_is = source_at(to(0)), last_is = source_at(to(results - 1));
+    const int made_in = first_is >= 0 ? 0 : last_is >= 0 ? results - 1 : -1;  // a target
+    const int made_of = first_is >= 0 ? first_is : last_is;                   // a source
     std::size_t here = count <= length ? count : length - past_line(to(0));
     for (std::size_t at = 0; at < count; at += here, here = count - at < length ? count - at : length) {
         const auto source = [&](int s) { return static_cast<const Element*>(from(s)) + at; };
+        Element* const result = made_in >= 0 ? to(made_in) + at : folded.values;
+        const auto finish_with = [&]<class Left>(const Left* left) {  // and the last source
+            if (made_of == last) map_blocks<narrow, fuses, How, target::last_operand>(result, here, add_last, left);
+            else map_blocks<narrow, fuses, How>(result, here, add_last, left, source(last));
+        };
         if constexpr (!std::is_same_v<Element, accumulator> && !packs<Element, accumulator>) {
             convert(source(0), sum, here);
             for (int s = 1; s < operands; ++s) combine<side::right>(source(s), sum, here, op);
             finish(sum, result, here, op, ranks);
         } else if (operands == 1) {
-            map_blocks<narrow, fuses, lie::in_planes>(
-                result, here, [&](const accumulator& a) { return ddl::finish(op, a, ranks); }, source(0));
+            if constexpr (!finishes<Op, Element>) copy(source(0), result, here);
+            else
+                map_blocks<narrow, fuses, How>(
+                    result, here, [&](const accumulator& a) { return ddl::finish(op, a, ranks); }, source(0));
+        } else if (operands == 2 && made_of == 0) {
+            map_blocks<narrow, fuses, How, target::first_operand>(result, here, add_last, source(1));
         } else if (operands == 2) {
-            map_blocks<narrow, fuses, lie::in_planes>(result, here, add_last, source(0), source(1));
+            finish_with(source(0));
         } else {
-            constexpr lie How = lie::in_planes;
             map_blocks<narrow, fuses, How>(sum, here, add, source(0), source(1));
-            for (int s = 2; s < operands - 1; ++s)
+            for (int s = 2; s < last; ++s)
                 map_blocks<narrow, fuses, How, target::first_operand>(sum, here, add, source(s));
-            map_blocks<narrow, fuses, How>(result, here, add_last, static_cast<const accumulator*>(sum),
-                                           source(operands - 1));
+            finish_with(static_cast<const accumulator*>(sum));
         }
-        for (int t = 0; t < results; ++t) copy<Element>(result, to(t) + at, here, how);
+        for (int t = 0; t < results; ++t) copy<Element>(result, to(t) + at, here, how);  // unless it is there
     }
     settle(how);
 }

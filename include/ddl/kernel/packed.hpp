@@ -29,9 +29,6 @@ concept packs = std::is_same_v<Wide, float> && sizeof(Narrow) < sizeof(float) &&
 template <class Narrow>
 inline constexpr std::size_t packed_words = sizeof(Narrow) == 2 && !std::is_same_v<Narrow, half> ? 32 : 16;
 
-/// Whether a result takes the place of a value that nobody asked, or of the first operand of what makes it.
-enum class target : bool { overwritten, first_operand };
-
 /// Elements in a word.
 template <class Narrow>
 inline constexpr std::size_t places = sizeof(float) / sizeof(Narrow);
@@ -166,22 +163,20 @@ template <class Narrow, lie How, class To, class Value, class... From>
     std::memcpy(static_cast<void*>(to), results, sizeof results);
 }
 
-/// Sets `count` values of `to` to `value(from...)`, or to `value(to, from...)`, in whole blocks. Either are packed or wide.
-template <class Narrow, lie How, vectors Which, target Target, class To, class Value, class... From>
+/// Sets `count` values of `to` to `value(from...)` in whole blocks. All are packed or wide; `to` may be one of the sources.
+template <class Narrow, lie How, vectors Which, class To, class Value, class... From>
 [[gnu::always_inline]] inline void map_packed(To* to, std::size_t count, const Value& value, const From*... from) {
     using block_of = packed_values<Narrow, How, Which>;
     for (std::size_t i = 0; i < count; i += packed_block<Narrow>) {
         if constexpr (places<Narrow> == 2 && !(std::is_same_v<Narrow, half> && half_lanes<Which> > 0)) {
-            if constexpr (Target == target::overwritten) map_pairs<Narrow, How>(to + i, value, from + i...);
-            else map_pairs<Narrow, How>(to + i, value, static_cast<const To*>(to) + i, from + i...);
+            map_pairs<Narrow, How>(to + i, value, from + i...);
             continue;
         }
         block_of results;
         const auto set = [&results, &value](const auto&... wide) {
             for (std::size_t at = 0; at < packed_block<Narrow>; ++at) results.values[at] = value(wide.values[at]...);
         };
-        if constexpr (Target == target::overwritten) set(block_of(from + i)...);
-        else set(block_of(static_cast<const To*>(to) + i), block_of(from + i)...);
+        set(block_of(from + i)...);
         results.put(to + i);
     }
 }

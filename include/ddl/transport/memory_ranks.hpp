@@ -60,7 +60,7 @@ public:
     std::byte* staging(int peer) const noexcept { return window(peer) + calls_ % 2 * staging_bytes(); }
     std::size_t staging_bytes() const noexcept { return window_bytes() / 2; }
     std::size_t cache_bytes() const noexcept { return cache_bytes_; }
-    /// The caches to go by from now on, where the C library does not know: results that outgrow the last one are stored
+    /// The caches to go by from now on, where the system does not know: results that do not stay in the last one are stored
     /// past it. Each rank for itself; ranks may differ.
     void set_caches(const caches& known) noexcept { cache_bytes_ = known.last; }
 
