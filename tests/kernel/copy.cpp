@@ -66,19 +66,20 @@ BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere, data::xrange(0, 17), offset) {
     }
 }
 
-BOOST_DATA_TEST_CASE(streamed_bytes_may_lie_anywhere_and_have_any_length, data::xrange(0, 65, 7), offset) {
+BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere_however_they_are_stored, data::xrange(0, 65, 7), offset) {
+    using ddl::kernel::stores;
     const auto skipped = static_cast<std::size_t>(offset);
-    for (std::size_t length = 0; length < 300; length += 1 + length / 9) {
-        std::vector<std::byte> from(500), to(500, std::byte{255});
-        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251);
-        copy(static_cast<const std::byte*>(from.data() + 3), to.data() + skipped, length,
-             ddl::kernel::stores::streamed);
-        ddl::kernel::settle(ddl::kernel::stores::streamed);
-        std::size_t wrong = 0;
-        for (std::size_t i = 0; i < to.size(); ++i)
-            wrong += to[i] != (skipped <= i && i < skipped + length ? from[i - skipped + 3] : std::byte{255});
-        BOOST_TEST(wrong == 0u, length << " bytes");
-    }
+    for (const stores how : {stores::cached, stores::held, stores::streamed})
+        for (std::size_t length = 0; length < 1000; length += 1 + length / 9) {
+            std::vector<std::byte> from(1200), to(1200, std::byte{255});
+            for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251);
+            copy(static_cast<const std::byte*>(from.data() + 3), to.data() + skipped, length, how);
+            ddl::kernel::settle(how);
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < to.size(); ++i)
+                wrong += to[i] != (skipped <= i && i < skipped + length ? from[i - skipped + 3] : std::byte{255});
+            BOOST_TEST(wrong == 0u, length << " bytes, stored " << static_cast<int>(how));
+        }
 }
 
 BOOST_AUTO_TEST_CASE(a_target_just_above_the_source_modulo_a_page_is_copied_like_any_other) {

@@ -12,9 +12,10 @@
 
 namespace ddl::kernel {
 
-/// How a result is stored: for those who read it soon, or past the caches, for results that would not stay in them anyway.
-/// A streamed store does not load the line that it overwrites, and leaves the caches to others.
-enum class stores : bool { cached, streamed };
+/// How a result is stored: for those who read it soon; the same over lines that this core has just read; or past the caches,
+/// for results that would not stay in them anyway. A streamed store does not load the line that it overwrites, and leaves the
+/// caches to others.
+enum class stores : unsigned char { cached, held, streamed };
 
 /// Moves the 256 bytes at `from` to `to`: all loads before all stores.
 [[gnu::always_inline]] inline void copy_lines(const std::byte* from, std::byte* to) noexcept {
@@ -28,6 +29,14 @@ enum class stores : bool { cached, streamed };
     __builtin_memcpy(to + 64, &b, 64);
     __builtin_memcpy(to + 128, &c, 64);
     __builtin_memcpy(to + 192, &d, 64);
+}
+
+/// Copies `bytes`, which are 256 or more, between ranges that do not overlap. Most of its stores are of whole cache lines.
+inline void copy_forward(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+    copy_lines(from, to);
+    for (std::size_t at = 256 - reinterpret_cast<std::uintptr_t>(to) % 64; at + 256 < bytes; at += 256)
+        copy_lines(from + at, to + at);
+    copy_lines(from + bytes - 256, to + bytes - 256);
 }
 
 /// Copies `bytes`, which are 256 or more, from the end to the beginning, between ranges that do not overlap.
@@ -84,6 +93,8 @@ void copy(const Element* from, Element* to, std::size_t count, [[maybe_unused]] 
     if (how == stores::streamed) return copy_streamed(source, target, bytes);
 #endif
     if (is_slow_forward(source, target, bytes)) widest<false>([=]<vectors>() { copy_backward(source, target, bytes); });
+    else if (how == stores::held && bytes >= 256)  // memcpy may want for itself, without a load, what is here already
+        widest<false>([=]<vectors>() { copy_forward(source, target, bytes); });
     else std::memcpy(target, source, bytes);
 }
 

@@ -123,7 +123,7 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     accumulator* const sum = kept.values;
     const int last = operands - 1;
     const auto source_at = [&](const Element* place) {
-        int s = operands > 1 && how == stores::cached ? last : -1;
+        int s = operands > 1 && how != stores::streamed ? last : -1;
         while (s >= 0 && from(s) != place) --s;
         return s;
     };
@@ -157,7 +157,8 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
                 map_blocks<narrow, fuses, How, target::first_operand>(sum, here, add, source(s));
             finish_with(static_cast<const accumulator*>(sum));
         }
-        for (int t = 0; t < results; ++t) copy<Element>(result, to(t) + at, here, how);  // unless it is there
+        for (int t = 0; t < results; ++t)  // but not to itself
+            copy<Element>(result, to(t) + at, here, made_in >= 0 ? stores::held : how);
     }
     settle(how);
 }
