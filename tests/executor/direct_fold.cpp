@@ -101,6 +101,22 @@ BOOST_AUTO_TEST_CASE(one_buffer_that_cannot_be_mapped_stages_them_all) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(operands_may_lie_otherwise_on_each_rank) {
+    places::processes::run(3, [](auto& ranks) {
+        const auto skipped = static_cast<std::size_t>(ranks.rank()) * 7 + 3;
+        for (const std::size_t count : {std::size_t{1000}, std::size_t{50'000}, std::size_t{200'003}}) {
+            std::vector<int> values(skipped + count + 1, -1);
+            for (std::size_t i = 0; i < count; ++i) values[skipped + i] = small_value(ranks.rank(), i);
+            const ddl::call what = ddl::describe<ddl::sum, int, ddl::direct>(ddl::collective::allreduce, count, 0);
+            int* const own = values.data() + skipped;
+            fold(ranks, what, static_cast<const int*>(own), own, count, ddl::sum{}, everybody);
+            const auto expected = sums_of_small_values(3, count);
+            for (std::size_t i = 0; i < count; ++i) require(own[i] == expected[i], "another sum");
+            require(own[-1] == -1 && own[count] == -1, "they are not ours");
+        }
+    });
+}
+
 BOOST_AUTO_TEST_CASE(the_result_goes_to_those_that_take_it) {
     const auto body = [](auto& ranks) {
         for (const std::size_t count : std::initializer_list<std::size_t>{10, 5000, 100'003}) {

@@ -10,20 +10,24 @@
 
 namespace {
 
-/// Every rank hands a block to each rank, of `each` elements; the way that it took.
+/// Every rank hands a block to each rank, of `each` elements that lie elsewhere on each; the way that it took.
 template <class Ranks>
 ddl::protocol exchange(Ranks& ranks, std::size_t each) {
+    const auto skipped = static_cast<std::size_t>(ranks.rank()) * 7;
     const auto first = [each](int, int part) { return static_cast<std::size_t>(part) * each; };
     const auto length = [each](int, int) { return each; };
     const std::size_t count = each * static_cast<std::size_t>(ranks.size());
-    const auto in = small_values<int>(ranks.rank(), count);
+    std::vector<int> in(skipped + count);
+    for (std::size_t i = 0; i < count; ++i) in[skipped + i] = small_value(ranks.rank(), i);
     guarded<int> out{count};
     const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::all_to_all, count, 0);
-    const auto way = ddl::direct_move(
-        ddl::memory_call{ranks, what, true},
-        ddl::published_blocks{in.data(), count, ranks.size(), first, length, each, ranks.rank()}, [&](auto copy) {
-            for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, ranks.rank(), out.data() + first(0, peer));
-        });
+    const auto way = ddl::direct_move(ddl::memory_call{ranks, what, true},
+                                      ddl::published_blocks{static_cast<const int*>(in.data() + skipped), count,
+                                                            ranks.size(), first, length, each, ranks.rank()},
+                                      [&](auto copy) {
+                                          for (int peer = 0; peer < ranks.size(); ++peer)
+                                              copy(peer, ranks.rank(), out.data() + first(0, peer));
+                                      });
     require_values(out, exchanged_values(ranks.rank(), each), ddl::to_string(way));
     return way;
 }

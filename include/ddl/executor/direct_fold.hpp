@@ -42,8 +42,9 @@ private:
             if (is_short) kernel::copy(in_, here_.template staged<Element>(rank_, 0, 0, 0), count_);
             else stage_segment(0, each);
         };
-        if (here_.announce_or_stage(bytes >= limits.mapped ? buffers(bytes) : places{}, size_, stage))
-            return fold_mapped();
+        places ours = bytes >= limits.mapped ? buffers(bytes) : places{};
+        ours.past_line = here_.past_line(in_);
+        if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped();
         if (!is_short) return in_segments(each);
         if (here_.reclaims(bytes)) here_.template reclaim<Element>(0, 0, count_);
         fold_all(
@@ -121,9 +122,15 @@ private:
         const std::size_t begin = turn * each;
         for (int block = 0; block < size_; ++block)
             if (block != rank_)
-                kernel::copy(in_ + blocks.first(block) + begin,
-                             here_.template staged<Element>(rank_, turn, block, each),
+                kernel::copy(in_ + blocks.first(block) + begin, staged(rank_, here_.past_line(in_), turn, block, each),
                              segment_length(blocks.length(block), begin, each));
+    }
+
+    /// Where it stages segment `turn` of a block from a vector that lies `past_line` bytes behind the beginning of one.
+    Element* staged(int peer, std::size_t past_line, std::size_t turn, int block, std::size_t each) const {
+        const partition blocks{count_, size_};
+        const auto past = here_.template past<Element>(past_line, blocks.first(block), blocks.longest() > each);
+        return here_.template staged<Element>(peer, turn, block, each, past);
     }
 
     /// Requires segment 0 to be staged and published. Segments are staged while the one before is folded: one step each.
@@ -135,7 +142,9 @@ private:
         const std::size_t own = blocks.first(rank_);
         const bool takes = takes_(rank_);
         for (std::size_t turn = 0, begin = 0; begin < blocks.longest(); ++turn, begin += each) {
-            const auto place = [&](int peer) { return here_.template staged<Element>(peer, turn, rank_, each); };
+            const auto place = [&](int peer) {
+                return staged(peer, here_.announced(peer).past_line, turn, rank_, each);
+            };
             const auto from = [&](int peer) {
                 return peer == rank_ ? in_ + own + begin : static_cast<const Element*>(place(peer));
             };
@@ -150,7 +159,7 @@ private:
             if (!takes) continue;
             for (int block = 0; block < size_; ++block)
                 if (block != rank_)
-                    kernel::copy<Element>(here_.template staged<Element>(rank_, turn, block, each),
+                    kernel::copy<Element>(staged(rank_, here_.past_line(in_), turn, block, each),
                                           out_ + blocks.first(block) + begin,
                                           segment_length(blocks.length(block), begin, each), how());
         }

@@ -70,13 +70,18 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
                 if (const auto length = segment_length(blocks.length(rank, part), turn * each, each); length != 0)
                     visit(part, length);
     };
+    const auto place = [&](int peer, std::size_t past_line, std::size_t turn, int part) {
+        const auto past = here.template past<element>(past_line, blocks.first(peer, part), blocks.longest > each);
+        return here.template staged<element>(peer, turn, part, each, past);
+    };
     const auto stage = [&](std::size_t turn) {
         each_to_stage(turn, [&](int part, std::size_t length) {
             kernel::copy(blocks.in + blocks.first(rank, part) + turn * each,
-                         here.template staged<element>(rank, turn, part, each), length);
+                         place(rank, here.past_line(blocks.in), turn, part), length);
         });
     };
     typename memory_call<Transport>::places ours;
+    ours.past_line = here.past_line(blocks.in);
     if (publishes && (each == 0 || bytes >= limits_of<Transport>.mapped_move))
         ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
     int publishing = 0;
@@ -102,7 +107,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         if (goes_on) stage(turn + 1);
         consume(turn * each, each, [&](int peer, int part) {
             if (peer == rank) return blocks.in + blocks.first(rank, part) + turn * each;
-            return static_cast<const element*>(here.template staged<element>(peer, turn, part, each));
+            return static_cast<const element*>(place(peer, here.announced(peer).past_line, turn, part));
         });
         if (goes_on) here.step();
     }

@@ -38,6 +38,7 @@ public:
     struct places {
         std::uint64_t in = 0;
         std::uint64_t out = 0;
+        std::uint64_t past_line = 0;  // bytes between the beginning of a cache line and what this rank stages from
     };
     static_assert(sizeof(places) <= notice::room);
 
@@ -142,11 +143,22 @@ public:
         return reinterpret_cast<Element*>(ranks_.mapped(peer, address, count * sizeof(Element)));
     }
 
-    /// Where segment `turn` of `peer`'s part `part` is staged, `each` elements a part of `parts`.
+    /// Where segment `turn` of `peer`'s part `part` is staged, `each` elements a part, `past` bytes behind the beginning of a
+    /// cache line.
     template <class Element>
-    Element* staged(int peer, std::size_t turn, int part, std::size_t each) const noexcept {
+    Element* staged(int peer, std::size_t turn, int part, std::size_t each, std::size_t past = 0) const noexcept {
         std::byte* const half = ranks_.staging(peer) + turn % turns * (ranks_.staging_bytes() / turns);
-        return reinterpret_cast<Element*>(half) + static_cast<std::size_t>(part) * each;
+        return reinterpret_cast<Element*>(half + offset<Element>(part, each) + past);
+    }
+    /// How far behind the beginning of a line a part is staged that begins `first` elements into what lies `past_line` behind
+    /// one: as far as it lies itself, if it is of more than one segment. Copies from lines to lines that are cut alike are
+    /// up to 1.3 times as fast, but one part has a line more.
+    template <class Element>
+    static constexpr std::size_t past(std::size_t past_line, std::size_t first, bool has_more_segments) noexcept {
+        return has_more_segments ? (past_line + first * sizeof(Element)) % line : 0;
+    }
+    static std::size_t past_line(const void* buffer) noexcept {
+        return reinterpret_cast<std::uintptr_t>(buffer) % line;
     }
     /// Whether cache lines for `bytes` are to be taken back: one alone comes as early by the store itself, and many stand in
     /// the way of those that this call still reads.
@@ -160,11 +172,12 @@ public:
     void reclaim(int part, std::size_t each, std::size_t count) const noexcept {
         const std::byte* const mine = ranks_.window(rank());
         const std::byte* const next = ranks_.staging(rank()) == mine ? mine + ranks_.staging_bytes() : mine;
-        kernel::fetch_to_store(next + static_cast<std::size_t>(part) * each * sizeof(Element), count * sizeof(Element));
+        kernel::fetch_to_store(next + offset<Element>(part, each), count * sizeof(Element));
     }
     /// The most elements of a segment if there are `parts` of them, 0 if not even one fits.
     std::size_t segment(std::size_t element_bytes, int parts) const noexcept {
-        const std::size_t fits = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);
+        const std::size_t share = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);
+        const std::size_t fits = share > line ? share - line : 0;  // a part may begin up to a line later: see `past`
         constexpr std::size_t longest = limits_of<Transport>.segment;
         const std::size_t room = fits < longest ? fits : longest;
         if (room < element_bytes) return fits / element_bytes;
@@ -187,6 +200,13 @@ public:
     }
 
 private:
+    static constexpr std::size_t line = 64;
+
+    template <class Element>
+    static constexpr std::size_t offset(int part, std::size_t each) noexcept {
+        return static_cast<std::size_t>(part) * (each * sizeof(Element) + line);
+    }
+
     /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
     /// the call, but not to its buffers, need not be waited for, and might never come: either it hears of the failure there, or
     /// it is seen here, as both tell before they look. No longer than any other wait: a peer that is dead or stopped stays where
