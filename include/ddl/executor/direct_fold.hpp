@@ -46,9 +46,11 @@ private:
         ours.past_line = here_.past_line(in_);
         if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped();
         if (!is_short) return in_segments(each);
-        if (here_.reclaims(bytes)) here_.template reclaim<Element>(0, 0, count_);
-        fold_all(
-            [this](int peer) { return static_cast<const Element*>(here_.template staged<Element>(peer, 0, 0, 0)); });
+        const bool by_readers = size_ == 2 && here_.hands_back(bytes);
+        if (here_.reclaims(bytes) && !(by_readers && takes_(1 - rank_))) here_.template reclaim<Element>(0, 0, count_);
+        const auto vector_of = [this](int peer) { return here_.template staged<Element>(peer, 0, 0, 0); };
+        fold_all([&](int peer) { return static_cast<const Element*>(vector_of(peer)); });
+        if (by_readers && takes_(rank_)) kernel::hand_back(reinterpret_cast<std::byte*>(vector_of(1 - rank_)), bytes);
         return protocol::one_shot;
     }
 

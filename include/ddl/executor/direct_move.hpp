@@ -4,7 +4,6 @@
 #include <ddl/executor/memory.hpp>
 #include <ddl/executor/partition.hpp>
 #include <ddl/kernel/fold.hpp>
-#include <ddl/kernel/hand_back.hpp>
 
 namespace ddl {
 
@@ -75,13 +74,14 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         const auto past = here.template past<element>(past_line, blocks.first(peer, part), blocks.longest > each);
         return here.template staged<element>(peer, turn, part, each, past);
     };
+    const bool only_reader = blocks.kept >= 0 || here.size() == 2;
     const auto hand_back = [&](std::size_t turn) {
         for (int peer = 0; peer < here.size(); ++peer)
             for (int part = 0; part < blocks.parts && peer != rank; ++part) {
-                const auto length = segment_length(blocks.length(peer, part), turn * each, each) * sizeof(element);
-                if (length <= limits_of<Transport>.reclaimed || (blocks.kept >= 0 && part != rank)) continue;
-                kernel::hand_back(reinterpret_cast<std::byte*>(place(peer, here.announced(peer).past_line, turn, part)),
-                                  length);
+                const auto bytes = segment_length(blocks.length(peer, part), turn * each, each) * sizeof(element);
+                if (here.hands_back(bytes) && (blocks.kept < 0 || part == rank))
+                    kernel::hand_back(
+                        reinterpret_cast<std::byte*>(place(peer, here.announced(peer).past_line, turn, part)), bytes);
             }
     };
     const auto stage = [&](std::size_t turn) {
@@ -110,9 +110,10 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     }
     std::size_t staged = 0;
     each_to_stage(0, [&](int, std::size_t length) { staged += length * sizeof(element); });
-    if (here.reclaims(staged))
-        each_to_stage(0, [&](int part, std::size_t length) { here.template reclaim<element>(part, each, length); });
-    const bool is_only_reader = (blocks.kept >= 0 || here.size() == 2) && kernel::readers_hold_up_writers();
+    each_to_stage(0, [&](int part, std::size_t length) {
+        if (here.reclaims(staged) && !(only_reader && here.hands_back(length * sizeof(element))))
+            here.template reclaim<element>(part, each, length);
+    });
     for (std::size_t turn = 0; turn * each < blocks.longest; ++turn) {
         const bool goes_on = (turn + 1) * each < blocks.longest;
         if (goes_on) stage(turn + 1);
@@ -120,7 +121,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
             if (peer == rank) return blocks.in + blocks.first(rank, part) + turn * each;
             return static_cast<const element*>(place(peer, here.announced(peer).past_line, turn, part));
         });
-        if (is_only_reader) hand_back(turn);
+        if (only_reader) hand_back(turn);
         if (goes_on) here.step();
     }
     return protocol::staged;

@@ -5,6 +5,7 @@
 #include <ddl/executor/direct_limits.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fetch_to_store.hpp>
+#include <ddl/kernel/hand_back.hpp>
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/rank_memory.hpp>
@@ -165,6 +166,8 @@ public:
     static constexpr bool reclaims(std::size_t bytes) noexcept {
         return bytes > 64 && bytes <= limits_of<Transport>.reclaimed;
     }
+    /// Whether the only reader of a part of `bytes` hands its cache lines back, so that the owner need not take them.
+    static bool hands_back(std::size_t bytes) noexcept { return bytes >= 2048 && kernel::readers_hold_up_writers(); }
     /// Takes back the cache lines in which the next call will stage, if it stages what this one did: `count` elements of part
     /// `part`. All peers have announced this call, so none reads there any more; yet they hold copies, and the stores of
     /// the next call would wait until these are given up. Call it when all have announced.
