@@ -155,8 +155,11 @@ private:
                 return peer == rank_ ? out_ + own + begin : place(peer);
             };
             if (begin + each < blocks.longest()) stage_segment(turn + 1, each);
-            kernel::fold<Element>(from, size_, to, takers(), segment_length(blocks.length(rank_), begin, each), op_,
-                                  size_);
+            const std::size_t length = segment_length(blocks.length(rank_), begin, each);
+            kernel::fold<Element>(from, size_, to, takers(), length, op_, size_);
+            for (int peer = 0; peer < size_; ++peer)  // its lines would else come back with a result
+                if (peer != rank_ && !takes_(peer) && here_.hands_back(length * sizeof(Element)))
+                    kernel::hand_back(reinterpret_cast<std::byte*>(place(peer)), length * sizeof(Element));
             here_.step();
             if (!takes) continue;
             for (int block = 0; block < size_; ++block)
