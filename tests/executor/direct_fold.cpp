@@ -40,6 +40,19 @@ protocol sum(Ranks& ranks, std::size_t count, Takes takes) {
 struct large {
     int values[20'000];
 };
+struct alignas(128) aligned_row {
+    int values[32];
+};
+/// Counts operands that do not lie as their type asks for.
+struct add_rows {
+    mutable int misplaced = 0;
+    aligned_row operator()(const aligned_row& a, const aligned_row& b) const {
+        for (const aligned_row* each : {&a, &b}) misplaced += reinterpret_cast<std::uintptr_t>(each) % 128 != 0;
+        aligned_row all = a;
+        for (std::size_t k = 0; k < std::size(all.values); ++k) all.values[k] += b.values[k];
+        return all;
+    }
+};
 struct add_large {
     large operator()(const large& a, const large& b) const {
         large all = a;
@@ -113,6 +126,22 @@ BOOST_AUTO_TEST_CASE(operands_may_lie_otherwise_on_each_rank) {
             const auto expected = sums_of_small_values(3, count);
             for (std::size_t i = 0; i < count; ++i) require(own[i] == expected[i], "another sum");
             require(own[-1] == -1 && own[count] == -1, "they are not ours");
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(staged_elements_are_aligned_as_their_type_asks_for) {
+    places::processes::run(3, [](auto& ranks) {
+        for (const std::size_t count : {std::size_t{5}, std::size_t{100}, std::size_t{3001}}) {
+            std::vector<aligned_row> rows(count);
+            for (std::size_t i = 0; i < count; ++i) rows[i].values[7] = small_value(ranks.rank(), i);
+            const ddl::call what =
+                ddl::describe<add_rows, aligned_row, ddl::direct>(ddl::collective::allreduce, count, 0);
+            const add_rows op;
+            fold(ranks, what, static_cast<const aligned_row*>(rows.data()), rows.data(), count, op, everybody);
+            require(op.misplaced == 0, "an operand lies where none may");
+            const auto expected = sums_of_small_values(3, count);
+            for (std::size_t i = 0; i < count; ++i) require(rows[i].values[7] == expected[i], "another sum");
         }
     });
 }

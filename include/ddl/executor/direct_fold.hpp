@@ -35,7 +35,7 @@ private:
     }
 
     protocol by_size(std::size_t bytes) {
-        const std::size_t each = here_.segment(sizeof(Element), size_);
+        const std::size_t each = here_.template segment<Element>(size_);
         if (each == 0) return through_stand_ins(bytes);
         const bool is_short = bytes <= limits.one_shot && bytes <= here_.ranks().staging_bytes();
         const auto stage = [&] {

@@ -57,7 +57,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const int rank = here.rank();
     const bool publishes = blocks.any_of(rank);
-    const std::size_t each = here.segment(sizeof(element), blocks.parts);
+    const std::size_t each = here.template segment<element>(blocks.parts);
     if (each == 0 && publishes) {
         // elements too large for staging: memory that all can map stands in for the caller's
         auto* const stand_in = reinterpret_cast<element*>(here.memory_for_all(blocks.count * sizeof(element)));

@@ -178,13 +178,14 @@ public:
         kernel::fetch_to_store(next + offset<Element>(part, each), count * sizeof(Element));
     }
     /// The most elements of a segment if there are `parts` of them, 0 if not even one fits.
-    std::size_t segment(std::size_t element_bytes, int parts) const noexcept {
+    template <class Element>
+    std::size_t segment(int parts) const noexcept {
         const std::size_t share = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);
-        const std::size_t fits = share > line ? share - line : 0;  // a part may begin up to a line later: see `past`
+        const std::size_t fits = share > apart<Element> ? share - apart<Element> : 0;
         constexpr std::size_t longest = limits_of<Transport>.segment;
         const std::size_t room = fits < longest ? fits : longest;
-        if (room < element_bytes) return fits / element_bytes;
-        return (room >= 64 * element_bytes ? room / 64 * 64 : room) / element_bytes;
+        if (room < sizeof(Element)) return fits / sizeof(Element);
+        return (room >= 64 * sizeof(Element) ? room / 64 * 64 : room) / sizeof(Element);
     }
 
     /// Memory that stands in for buffers that cannot take part. Without it this rank tells the others that it will not.
@@ -205,9 +206,12 @@ public:
 private:
     static constexpr std::size_t line = 64;
 
+    /// Bytes between two parts at least: one may begin up to a line later, see `past`, and the next is aligned all the same.
+    template <class Element>
+    static constexpr std::size_t apart = alignof(Element) > line ? alignof(Element) : line;
     template <class Element>
     static constexpr std::size_t offset(int part, std::size_t each) noexcept {
-        return static_cast<std::size_t>(part) * (each * sizeof(Element) + line);
+        return static_cast<std::size_t>(part) * (each * sizeof(Element) + apart<Element>);
     }
 
     /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
