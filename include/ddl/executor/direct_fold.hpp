@@ -124,15 +124,16 @@ private:
         const std::size_t begin = turn * each;
         for (int block = 0; block < size_; ++block)
             if (block != rank_)
-                kernel::copy(in_ + blocks.first(block) + begin, staged(rank_, here_.past_line(in_), turn, block, each),
+                kernel::copy(in_ + blocks.first(block) + begin, own_place(turn, block, each),
                              segment_length(blocks.length(block), begin, each));
     }
 
-    /// Where it stages segment `turn` of a block from a vector that lies `past_line` bytes behind the beginning of one.
-    Element* staged(int peer, std::size_t past_line, std::size_t turn, int block, std::size_t each) const {
+    /// Where this rank stages segment `turn` of a block.
+    Element* own_place(std::size_t turn, int block, std::size_t each) const {
         const partition blocks{count_, size_};
-        const auto past = here_.template past<Element>(past_line, blocks.first(block), blocks.longest() > each);
-        return here_.template staged<Element>(peer, turn, block, each, past);
+        const auto past =
+            here_.template past<Element>(here_.past_line(in_), blocks.first(block), blocks.longest() > each);
+        return here_.template staged<Element>(rank_, turn, block, each, past);
     }
 
     /// Requires segment 0 to be staged and published. Segments are staged while the one before is folded: one step each.
@@ -142,10 +143,12 @@ private:
     protocol in_segments(std::size_t each) {
         const partition blocks{count_, size_};
         const std::size_t own = blocks.first(rank_);
+        const bool is_long = blocks.longest() > each;
         const bool takes = takes_(rank_);
         for (std::size_t turn = 0, begin = 0; begin < blocks.longest(); ++turn, begin += each) {
             const auto place = [&](int peer) {
-                return staged(peer, here_.announced(peer).past_line, turn, rank_, each);
+                const auto past = here_.template past<Element>(here_.announced(peer).past_line, own, is_long);
+                return here_.template staged<Element>(peer, turn, rank_, each, past);
             };
             const auto from = [&](int peer) {
                 return peer == rank_ ? in_ + own + begin : static_cast<const Element*>(place(peer));
@@ -164,8 +167,7 @@ private:
             if (!takes) continue;
             for (int block = 0; block < size_; ++block)
                 if (block != rank_)
-                    kernel::copy<Element>(staged(rank_, here_.past_line(in_), turn, block, each),
-                                          out_ + blocks.first(block) + begin,
+                    kernel::copy<Element>(own_place(turn, block, each), out_ + blocks.first(block) + begin,
                                           segment_length(blocks.length(block), begin, each), how());
         }
         kernel::settle(how());

@@ -74,15 +74,15 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         const auto past = here.template past<element>(past_line, blocks.first(peer, part), blocks.longest > each);
         return here.template staged<element>(peer, turn, part, each, past);
     };
-    const bool only_reader = blocks.kept >= 0 || here.size() == 2;
+    const bool only_reader = (blocks.kept >= 0 || here.size() == 2) && kernel::readers_hold_up_writers();
     const auto hand_back = [&](std::size_t turn) {
+        const int first = blocks.kept >= 0 ? rank : 0, last = blocks.kept >= 0 ? rank + 1 : blocks.parts;
         for (int peer = 0; peer < here.size(); ++peer)
-            for (int part = 0; part < blocks.parts && peer != rank; ++part) {
-                const auto bytes = segment_length(blocks.length(peer, part), turn * each, each) * sizeof(element);
-                if (here.hands_back(bytes) && (blocks.kept < 0 || part == rank))
+            for (int part = first; part < last && peer != rank; ++part)
+                if (const auto bytes = segment_length(blocks.length(peer, part), turn * each, each) * sizeof(element);
+                    here.hands_back(bytes))
                     kernel::hand_back(
                         reinterpret_cast<std::byte*>(place(peer, here.announced(peer).past_line, turn, part)), bytes);
-            }
     };
     const auto stage = [&](std::size_t turn) {
         each_to_stage(turn, [&](int part, std::size_t length) {
@@ -117,11 +117,13 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     for (std::size_t turn = 0; turn * each < blocks.longest; ++turn) {
         const bool goes_on = (turn + 1) * each < blocks.longest;
         if (goes_on) stage(turn + 1);
+        bool reads = false;
         consume(turn * each, each, [&](int peer, int part) {
             if (peer == rank) return blocks.in + blocks.first(rank, part) + turn * each;
+            reads = true;
             return static_cast<const element*>(place(peer, here.announced(peer).past_line, turn, part));
         });
-        if (only_reader) hand_back(turn);
+        if (only_reader && reads) hand_back(turn);
         if (goes_on) here.step();
     }
     return protocol::staged;

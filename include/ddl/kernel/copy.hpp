@@ -12,7 +12,7 @@
 
 namespace ddl::kernel {
 
-/// How a result is stored: for those who read it soon; the same over lines that this core has just read; or past the caches,
+/// How a result is stored: for those who read it soon; the same, mostly over lines that this core has just read; or past the caches,
 /// for results that would not stay in them anyway. A streamed store does not load the line that it overwrites, and leaves the
 /// caches to others.
 enum class stores : unsigned char { cached, held, streamed };
@@ -81,21 +81,28 @@ inline void settle([[maybe_unused]] stores how) noexcept {
 #endif
 }
 
+/// Copies `bytes`, which are 256 or more, between buffers that do not overlap.
+[[gnu::noinline]] inline void copy_long(const std::byte* from, std::byte* to, std::size_t bytes,
+                                        [[maybe_unused]] stores how) noexcept {
+#if defined(__SSE2__)
+    if (how == stores::streamed) return copy_streamed(from, to, bytes);
+#endif
+    if (is_slow_forward(from, to, bytes)) widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
+    else if (how == stores::held)  // memcpy may want for itself, without a load, what is here already
+        widest<false>([=]<vectors>() { copy_forward(from, to, bytes); });
+    else std::memcpy(to, from, bytes);
+}
+
 /// Copies `count` elements between buffers that are the same or do not overlap. Null pointers are fine for none.
 /// After streamed stores call `settle`.
 template <class Element>
-void copy(const Element* from, Element* to, std::size_t count, [[maybe_unused]] stores how = stores::cached) noexcept {
+void copy(const Element* from, Element* to, std::size_t count, stores how = stores::cached) noexcept {
     if (count == 0 || from == to) return;
     const std::size_t bytes = count * sizeof(Element);
     const auto* const source = reinterpret_cast<const std::byte*>(from);
     auto* const target = reinterpret_cast<std::byte*>(to);
-#if defined(__SSE2__)
-    if (how == stores::streamed) return copy_streamed(source, target, bytes);
-#endif
-    if (is_slow_forward(source, target, bytes)) widest<false>([=]<vectors>() { copy_backward(source, target, bytes); });
-    else if (how == stores::held && bytes >= 256)  // memcpy may want for itself, without a load, what is here already
-        widest<false>([=]<vectors>() { copy_forward(source, target, bytes); });
-    else std::memcpy(target, source, bytes);
+    if (bytes < 256) std::memcpy(target, source, bytes);
+    else copy_long(source, target, bytes, how);
 }
 
 }  // namespace ddl::kernel

@@ -30,23 +30,52 @@ template <class Narrow, bool Contracts, lie How = lie::in_order, target Target =
           class Value, class... From>
 constexpr void map_blocks(To* to, std::size_t count, const Value& value, const From*... from) {
     constexpr bool packed = packs<Narrow, float> && !std::is_same_v<Narrow, float>;
-    if (packed && std::is_constant_evaluated()) return map<Target>(to, count, value, from...);
-    constexpr std::size_t length = packed ? packed_block<Narrow> : block;
-    const std::size_t whole = count / length * length;
-    const auto blocks = [=, &value]<vectors Which>() {
-        if constexpr (packed && Target == target::overwritten)
-            map_packed<Narrow, How, Which>(to, whole, value, from...);
-        else if constexpr (packed && Target == target::first_operand)
-            map_packed<Narrow, How, Which>(to, whole, value, to, from...);
-        else if constexpr (packed) map_packed<Narrow, How, Which>(to, whole, value, from..., to);
-        else
-            for (std::size_t left = whole / block, i = 0; left > 0; --left, i += block)
-                map<Target>(to + i, block, value, from + i...);
-    };
-    if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
-    else widest<Contracts>(blocks);
-    map<Target>(to + whole, count - whole, value, from + whole...);
+    if constexpr (packed && Target == target::first_operand) {
+        map_blocks<Narrow, Contracts, How>(to, count, value, static_cast<const To*>(to), from...);
+    } else if constexpr (packed && Target == target::last_operand) {
+        map_blocks<Narrow, Contracts, How>(to, count, value, from..., static_cast<const To*>(to));
+    } else {
+        const std::size_t length = packed ? packed_block<Narrow> : block;
+        std::size_t whole = count / length * length;
+        if (packed && std::is_constant_evaluated()) whole = 0;
+        const auto blocks = [=, &value]<vectors Which>() {
+            if constexpr (packed) map_packed<Narrow, How, Which>(to, whole, value, from...);
+            else
+                for (std::size_t left = whole / block, i = 0; left > 0; --left, i += block)
+                    map<Target>(to + i, block, value, from + i...);
+        };
+        if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
+        else widest<Contracts>(blocks);
+        if constexpr (!packed) map<Target>(to + whole, count - whole, value, from + whole...);
+        else  // `to` may be one of the sources
+            for (std::size_t i = whole; i < count; ++i) to[i] = static_cast<To>(value(from[i]...));
+    }
 }
+
+/// What a loop calls for two values: the op, here and below as a type that all folds of one op and element share.
+template <class Op, class Accumulator>
+struct combining {
+    const Op& op;
+    constexpr Accumulator operator()(const Accumulator& l, const Accumulator& r) const { return op(l, r); }
+};
+
+/// The same for the last two of `ranks` contributions.
+template <class Op, class Accumulator>
+struct combining_last {
+    const Op& op;
+    int ranks;
+    constexpr auto operator()(const Accumulator& l, const Accumulator& r) const {
+        return ddl::finish(op, op(l, r), ranks);
+    }
+};
+
+/// And what it calls for one that all are in.
+template <class Op, class Accumulator>
+struct finishing {
+    const Op& op;
+    int ranks;
+    constexpr auto operator()(const Accumulator& all) const { return ddl::finish(op, all, ranks); }
+};
 
 /// Converts `count` elements to the type that they are accumulated in. The ranges do not overlap, unless they are the same.
 template <class From, class To>
@@ -64,7 +93,7 @@ template <class Element, class Accumulator, class Op>
 constexpr void finish(const Accumulator* accumulated, Element* out, std::size_t count, const Op& op, int ranks) {
     if constexpr (std::is_same_v<Element, Accumulator> && !finishes<Op, Element>)
         if (!std::is_constant_evaluated()) return copy(accumulated, out, count);
-    const auto last_step = [&op, ranks](const Accumulator& value) { return ddl::finish(op, value, ranks); };
+    const finishing<Op, Accumulator> last_step{op, ranks};
     constexpr bool fuses = contracts<Op, Accumulator>;
     if constexpr (std::is_same_v<Element, Accumulator>)
         if (out == accumulated)
@@ -96,7 +125,7 @@ std::size_t past_line(const Element* place) noexcept {
 /// Folds `count` elements of each of `operands` sources, from the first source to the last, into `results` targets, one or
 /// more.
 ///
-/// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile. Accumulates in `accumulator_t<Op, Element>`,
+/// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile and some times before. Accumulates in `accumulator_t<Op, Element>`,
 /// finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
 /// writes each target once: what is between stays in tiles that the first-level cache holds. Results are made in the first or
 /// the last target if that is a source, whose lines have come already; else in a tile. From there they are copied, which
@@ -110,12 +139,10 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     constexpr bool fuses = contracts<Op, accumulator>;
     constexpr std::size_t length = tile<accumulator>;
     constexpr lie How = lie::in_planes;
-    const auto add = [&op](const accumulator& l, const accumulator& r) -> accumulator { return op(l, r); };
+    const combining<Op, accumulator> add{op};
     const auto add_last = [&] {
-        if constexpr (!finishes<Op, Element>) return add;  // the same type, so that there are fewer loops
-        else
-            return
-                [&op, ranks](const accumulator& l, const accumulator& r) { return ddl::finish(op, op(l, r), ranks); };
+        if constexpr (finishes<Op, Element>) return combining_last<Op, accumulator>{op, ranks};
+        else return add;  // the same, so that there are fewer loops
     }();
 
     tile_storage<accumulator, length> kept;
@@ -144,9 +171,7 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
             finish(sum, result, here, op, ranks);
         } else if (operands == 1) {
             if constexpr (!finishes<Op, Element>) copy(source(0), result, here);
-            else
-                map_blocks<narrow, fuses, How>(
-                    result, here, [&](const accumulator& a) { return ddl::finish(op, a, ranks); }, source(0));
+            else map_blocks<narrow, fuses, How>(result, here, finishing<Op, accumulator>{op, ranks}, source(0));
         } else if (operands == 2 && made_of == 0) {
             map_blocks<narrow, fuses, How, target::first_operand>(result, here, add_last, source(1));
         } else if (operands == 2) {

@@ -22,6 +22,7 @@ inline void hand_back(std::byte* at, std::size_t bytes) noexcept {
     constexpr std::size_t line = 64;
     volatile std::byte* const lines = at;  // compilers may not see that it is for something
     for (std::size_t done = 0; done < bytes; done += line) lines[done] = std::byte{};
+    if (bytes != 0) lines[bytes - 1] = std::byte{};  // of one line more, where `at` is not the first of one
 }
 
 }  // namespace ddl::kernel
