@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/tuning.md: a machine's own limits take effect.
-// prints: allreduce of 400 float32 (1600 bytes) by sum over shared_memory, 1 ranks: direct, fused and staged through windows of 1048576 bytes, for peers cannot map this rank's buffer; a ddl::buffer would save the copies
+// prints: allreduce of 400 float32 (1600 bytes) by sum over shared_memory, 1 ranks: direct, fused and staged through windows of 1048576 bytes, below the 2048 bytes from which buffers are mapped
 //! [explained]
 #include <ddl/allreduce.hpp>
 #include <ddl/transport/shared_memory.hpp>
