@@ -125,8 +125,8 @@ std::size_t past_line(const Element* place) noexcept {
 /// Folds `count` elements of each of `operands` sources, from the first source to the last, into `results` targets, one or
 /// more.
 ///
-/// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile and some times before. Accumulates in `accumulator_t<Op, Element>`,
-/// finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
+/// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile and some times before. Accumulates in
+/// `accumulator_t<Op, Element>`, finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
 /// writes each target once: what is between stays in tiles that the first-level cache holds. Results are made in the first or
 /// the last target if that is a source, whose lines have come already; else in a tile. From there they are copied, which
 /// is faster than storing to targets one by one: a processor that copies need not load the lines that it overwrites, if it
