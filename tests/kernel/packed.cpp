@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE kernel packed
 #include <ddl/element/elements.hpp>
 #include <ddl/kernel/combine.hpp>
 #include <ddl/kernel/packed.hpp>
@@ -101,6 +100,21 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_vector_path_gives_the_bits_of_one_element_at
     on_all_vectors([](auto which) { check_both_ways<Narrow>(which); });
 }
 
+BOOST_AUTO_TEST_CASE(a_subnormal_at_any_place_of_a_block_is_not_taken_for_zero) {
+    constexpr std::size_t length = ddl::kernel::packed_block<ddl::bfloat16>;
+    const ddl::bfloat16 smallest = ddl::bfloat16::from_bits(0x8001);
+    on_all_vectors([&](auto which) {
+        for (std::size_t place = 0; place < length; ++place) {
+            std::vector<ddl::bfloat16> values(length, ddl::bfloat16(1.0f)), kept(length);
+            values[place] = smallest;
+            run<decltype(which)::value>([&]<vectors Here>() {
+                map_packed<ddl::bfloat16, lie::in_planes, Here>(kept.data(), length, same, values.data());
+            });
+            for (std::size_t i = 0; i < length; ++i) BOOST_TEST(kept[i].bits == values[i].bits);
+        }
+    });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(planes_are_put_back_in_order, Narrow, narrow_elements) {
     const auto narrow = codes<Narrow>();
     on_all_vectors([&](auto which) {
@@ -112,7 +126,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(planes_are_put_back_in_order, Narrow, narrow_eleme
                                                      static_cast<const float*>(between.data()));
         });
         std::size_t wrong = 0;
-        for (std::size_t i = 0; i < narrow.size(); ++i) wrong += again[i].bits != Narrow(float{narrow[i]}).bits;
+        for (std::size_t i = 0; i < narrow.size(); ++i)  // by its formulas: a compiler may leave out two conversions
+            wrong += again[i].bits != Narrow::code_of(Narrow::value_of(narrow[i].bits));
         BOOST_TEST(wrong == 0u);
     });
 }

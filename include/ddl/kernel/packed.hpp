@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/element/half.hpp>
+#include <ddl/kernel/bfloat16_vectors.hpp>
 #include <ddl/kernel/half_vectors.hpp>
 #include <ddl/kernel/widest.hpp>
 
@@ -163,10 +164,35 @@ template <class Narrow, lie How, class To, class Value, class... From>
     std::memcpy(static_cast<void*>(to), results, sizeof results);
 }
 
+/// The same by the instruction of `Vectors` that rounds to bfloat16.
+template <class Vectors, lie How, class Value, class... From>
+[[gnu::always_inline]] inline void round_pairs(bfloat16* to, const Value& value, const From*... from) {
+    alignas(64) std::uint32_t results[packed_words<bfloat16>];
+    [&](const auto... operands) {
+        for (std::size_t at = 0; at < packed_words<bfloat16>; at += Vectors::words) {
+            alignas(64) float firsts[Vectors::words], seconds[Vectors::words];
+            for (std::size_t i = 0; i < Vectors::words; ++i) {
+                firsts[i] = value(operands.first(at + i)...);
+                seconds[i] = value(operands.second(at + i)...);
+            }
+            if (!Vectors::set_words(firsts, seconds, results + at))
+                for (std::size_t i = 0; i < Vectors::words; ++i)
+                    results[at + i] = bfloat16::code_of(firsts[i]) | bfloat16::code_of(seconds[i]) << 16;
+        }
+    }(std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
+    std::memcpy(static_cast<void*>(to), results, sizeof results);
+}
+
 /// Sets `count` values of `to` to `value(from...)` in whole blocks. All are packed or wide; `to` may be one of the sources.
 template <class Narrow, lie How, vectors Which, class To, class Value, class... From>
 [[gnu::always_inline]] inline void map_packed(To* to, std::size_t count, const Value& value, const From*... from) {
     using block_of = packed_values<Narrow, How, Which>;
+    if constexpr (std::is_same_v<To, bfloat16> && bfloat16_vectors<Which>::round)
+        if (bfloat16_vectors<Which>::are_here()) {
+            for (std::size_t i = 0; i < count; i += packed_block<bfloat16>)
+                round_pairs<bfloat16_vectors<Which>, How>(to + i, value, from + i...);
+            return;
+        }
     for (std::size_t i = 0; i < count; i += packed_block<Narrow>) {
         if constexpr (places<Narrow> == 2 && !(std::is_same_v<Narrow, half> && half_lanes<Which> > 0)) {
             map_pairs<Narrow, How>(to + i, value, from + i...);
