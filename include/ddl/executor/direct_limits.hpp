@@ -16,7 +16,7 @@ struct direct_limits {
     /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
     std::size_t mapped_move = 8192;
     /// What a rank stages of a block at a time: it is to be read before it leaves the second-level cache.
-    std::size_t segment = std::size_t{1} << 16;
+    std::size_t segment = std::size_t{1} << 17;
     /// The most that a rank stages in a call and takes the cache lines of back at once, for its next one. Ranks may differ.
     std::size_t reclaimed = 4096;
 

@@ -57,7 +57,12 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const int rank = here.rank();
     const bool publishes = blocks.any_of(rank);
-    const std::size_t each = here.template segment<element>(blocks.parts);
+    int publishing = 0;
+    for (int peer = 0; peer < here.size(); ++peer) publishing += blocks.any_of(peer);
+    // what one rank hands out to one that has nothing else to do goes in shorter segments: one is read while the next is
+    // staged. Of more readers some may share a core, where a step costs more than that brings
+    const bool to_one_reader = blocks.parts == 1 && here.size() == 2 && publishing == 1;
+    const std::size_t each = here.template segment<element>(blocks.parts, to_one_reader ? 4 : 1);
     if (each == 0 && publishes) {
         // elements too large for staging: memory that all can map stands in for the caller's
         auto* const stand_in = reinterpret_cast<element*>(here.memory_for_all(blocks.count * sizeof(element)));
@@ -94,8 +99,6 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     ours.past_line = here.past_line(blocks.in);
     if (publishes && (each == 0 || bytes >= limits_of<Transport>.mapped_move))
         ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
-    int publishing = 0;
-    for (int peer = 0; peer < here.size(); ++peer) publishing += blocks.any_of(peer);
 
     if (here.announce_or_stage(ours, publishing, [&] { stage(0); })) {
         here.share([&] {

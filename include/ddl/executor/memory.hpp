@@ -177,12 +177,13 @@ public:
         const std::byte* const next = ranks_.staging(rank()) == mine ? mine + ranks_.staging_bytes() : mine;
         kernel::fetch_to_store(next + offset<Element>(part, each), count * sizeof(Element));
     }
-    /// The most elements of a segment if there are `parts` of them, 0 if not even one fits.
+    /// The most elements of a segment if there are `parts` of them, 0 if not even one fits; `shorter` times fewer than the
+    /// limits say.
     template <class Element>
-    std::size_t segment(int parts) const noexcept {
+    std::size_t segment(int parts, std::size_t shorter = 1) const noexcept {
         const std::size_t share = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);
         const std::size_t fits = share > apart<Element> ? share - apart<Element> : 0;
-        constexpr std::size_t longest = limits_of<Transport>.segment;
+        const std::size_t longest = limits_of<Transport>.segment / shorter;
         const std::size_t room = fits < longest ? fits : longest;
         if (room < sizeof(Element)) return fits / sizeof(Element);
         return (room >= 64 * sizeof(Element) ? room / 64 * 64 : room) / sizeof(Element);
