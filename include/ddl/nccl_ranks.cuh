@@ -42,7 +42,11 @@ public:
             if (rank() == 0) require_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", 0, nullptr);
         } catch (const error& known) { failure = known; }
         int ready = failure ? 0 : 1;
-        ddl::allreduce(host, std::span{&ready, 1}, minimum{});
+        try {
+            ddl::allreduce(host, std::span{&ready, 1}, minimum{});
+        } catch (const error&) {  // a peer that has heard of this rank's failure may leave before this rank has done so
+            if (!failure) throw;
+        }
         if (failure) throw error(*failure);
         if (ready == 0) throw error(errc::system, name, rank(), -1, "a peer cannot take part; see its own error");
         ddl::broadcast(host, std::span{id.internal}, 0);
