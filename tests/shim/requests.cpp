@@ -135,6 +135,16 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_call_that_waits, to_be_broken) {
     REQUIRE_OK(ddl_run_barrier(world()));
 }
 
+BOOST_FIXTURE_TEST_CASE(peers_of_a_rank_that_gives_up_hear_why, to_be_broken) {
+    if (size() == 1) return;
+    float value = 1;
+    const bool gives_up = rank() == size() - 1;
+    if (gives_up) REQUIRE_OK(ddl_abort(ranks, "out of paper"));
+    expect_failure(gives_up ? DDL_INTERRUPTED : DDL_BROKEN, gives_up ? "interrupted" : "gave up: out of paper",
+                   ddl_run_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM));
+    REQUIRE_OK(ddl_run_barrier(world()));
+}
+
 BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_barrier_that_was_started, to_be_broken) {
     if (rank() == 0 && size() > 1) {
         ddl_request* request = nullptr;

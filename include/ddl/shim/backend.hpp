@@ -39,8 +39,9 @@ public:
     /// Hands `call` to the thread that carries out nonblocking calls.
     virtual ddl_status push(std::function<void()> call, const listener& heard) noexcept = 0;
     virtual ddl_status split(int color, int key, std::unique_ptr<backend>& part, const listener& heard) noexcept = 0;
-    /// Ends the call under way, here and on all peers. For any thread.
-    virtual void interrupt() noexcept = 0;
+    /// Ends the call under way, and those to come, here and on all peers, which are told `why`: nullptr for a program that
+    /// interrupts a call, else why it gives up. For any thread.
+    virtual void interrupt(const char* why) noexcept = 0;
     virtual void set_timeout(double seconds) noexcept = 0;
     /// Memory that peers can map, where the transport has some.
     virtual memory_source memory() const noexcept = 0;

@@ -155,6 +155,10 @@ DDL_API ddl_status ddl_set_options(ddl_communicator* ranks, const char* options)
  * the communicator is broken. For another thread; does nothing if no call is under way. Over several nodes MPI must have been
  * started with MPI_THREAD_MULTIPLE, as it is by this library. */
 DDL_API ddl_status ddl_interrupt(ddl_communicator* ranks);
+/** For a program that gives up: tells the peers that this rank takes part in no call any more, and `why`, in few words, or NULL.
+ * Waits for nobody. Their calls, under way or to come, fail with these words, DDL_BROKEN; those of this rank return
+ * DDL_INTERRUPTED. For any thread; over several nodes as `ddl_interrupt`. */
+DDL_API ddl_status ddl_abort(ddl_communicator* ranks, const char* why);
 
 /* ---- memory ---- */
 

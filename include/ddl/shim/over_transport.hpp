@@ -56,9 +56,10 @@ public:
             part = std::make_unique<over_transport>(ranks_.split(color, key));
         });
     }
-    void interrupt() noexcept override {
+    void interrupt(const char* why) noexcept override {
         text words;
-        words.append("the program interrupted rank %d", rank());
+        if (why == nullptr) words.append("the program interrupted rank %d", rank());
+        else words.append("rank %d gave up: %s", rank(), why);
         if constexpr (clustered_transport<Transport>) {
             node().fail(errc::broken, words.c_str());
             if (ranks_.nodes() > 1) ranks_.wire().fail(errc::broken, words.c_str());

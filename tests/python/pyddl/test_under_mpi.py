@@ -47,6 +47,24 @@ pyddl.finalize()
     assert sorted(done.stdout.splitlines()) == [f"done {rank} {count}" for rank in range(count)]
 
 
+@pytest.mark.parametrize("per_node", ["", "1"])
+def test_an_exception_that_ends_a_rank_ends_the_job(mpirun, per_node):
+    done = mpirun(2, """
+data = np.ones(10)
+pyddl.allreduce(data)
+if rank == 1:
+    raise LookupError("no more data")
+try:
+    pyddl.allreduce(data)
+except pyddl.Broken as told:
+    say(told)
+    raise
+""", variables={"DDL_RANKS_PER_NODE": per_node} if per_node else {})
+    assert done.returncode != 0
+    assert "LookupError: no more data" in done.stderr
+    assert not done.stdout or "rank 1 gave up: LookupError: no more data" in done.stdout  # Open MPI may end rank 0 before it tells
+
+
 @pytest.mark.parametrize("first", ["mpi4py", "pyddl"])
 def test_beside_mpi4py(mpirun, first):
     if not has_mpi4py():

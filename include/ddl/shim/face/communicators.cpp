@@ -254,7 +254,15 @@ ddl_status ddl_interrupt(ddl_communicator* ranks) {
         return DDL_OK;
     }
     ranks->interrupted = true;
-    ranks->ranks->interrupt();
+    ranks->ranks->interrupt(nullptr);
+    return DDL_OK;
+}
+
+ddl_status ddl_abort(ddl_communicator* ranks, const char* why) {
+    if (!handles::alive(ranks) || is_of_parent(*ranks))
+        return with_communicator(ranks, "abort", []() noexcept { return DDL_OK; });
+    ranks->interrupted = true;
+    ranks->ranks->interrupt(why != nullptr ? why : "it does not say why");
     return DDL_OK;
 }
 

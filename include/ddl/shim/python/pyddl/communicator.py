@@ -25,6 +25,14 @@ def interrupt_all():
             functions.interrupt(ranks._handle)
 
 
+def abort_all(why):
+    """For a program that gives up: lets the other ranks know, on whatever communicators."""
+    for each in _open.valuerefs():
+        ranks = each()
+        if ranks is not None and ranks.size > 1:
+            functions.abort(ranks._handle, why.encode())
+
+
 class Communicator(Arguments):
     """Ranks that communicate. Each method is called by all of them, in the same order.
 
@@ -177,6 +185,10 @@ class Communicator(Arguments):
     def interrupt(self) -> None:
         """For another thread: ends the call that waits, which breaks the communicator."""
         self._check(functions.interrupt(self._handle))
+
+    def abort(self, why: str = "") -> None:
+        """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words. Waits for nobody."""
+        self._check(functions.abort(self._handle, (why or "it does not say why").encode()))
 
     def close(self) -> None:
         """Lets go of the communicator."""

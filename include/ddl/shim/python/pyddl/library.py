@@ -50,6 +50,7 @@ _FUNCTIONS = {
     "set_schedule": (c_int, c_void_p, c_char_p),
     "set_options": (c_int, c_void_p, c_char_p),
     "interrupt": (c_int, c_void_p),
+    "abort": (c_int, c_void_p, c_char_p),
     "allocate": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
     "deallocate": (c_int, c_void_p),
     "count_of_block": (c_size_t, c_size_t, c_int, c_int),

@@ -4,11 +4,12 @@
 import atexit
 import ctypes
 import os
+import sys
 import typing
 
 from . import arrays, interrupt
 from . import memory as memories
-from .communicator import Communicator, interrupt_all
+from .communicator import Communicator, abort_all, interrupt_all
 from .errors import Error
 from .library import functions
 from .memory import Memory
@@ -87,6 +88,14 @@ def finalize() -> int:
 
 
 @atexit.register  # while its thread can still tell of a Ctrl-C that ends the program
+def _leave():
+    """An exception that ends the program ends the waits of the other ranks: under MPI this process may wait for them then."""
+    _stop_watching()
+    failure = getattr(sys, "last_value", None)
+    if failure is not None and initialized():
+        abort_all(f"{type(failure).__name__}: {failure}")
+
+
 def _stop_watching():
     if here.watch is not None:
         here.watch.stop()
