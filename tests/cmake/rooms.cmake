@@ -45,16 +45,35 @@ function(ddl_sources_of room out)
   set(${out} "${kept}" PARENT_SCOPE)
 endfunction()
 
-# Builds the Boost.Test program `<room>.<name>` from `source`; a source that names no module gets that name.
+# Compiles once, for all programs that link `library`, what most of them include: with clang a third of their time. With g++ it
+# brings nothing. The name of a Boost.Test module is part of it, so all have one name.
+function(ddl_precompile_headers program library)
+  string(REPLACE "::" "_" headers "headers_of_${library}")
+  if(NOT TARGET ${headers})
+    file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${headers}.cpp" "")
+    add_library(${headers} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/${headers}.cpp")
+    target_link_libraries(${headers} PRIVATE ${library} Boost::unit_test_framework)
+    target_compile_definitions(${headers} PRIVATE BOOST_TEST_DYN_LINK BOOST_TEST_MODULE=ddl)
+    target_precompile_headers(${headers} PRIVATE
+      <boost/test/unit_test.hpp> <ddl/allreduce.hpp> <ddl/transport/threads.hpp>)
+  endif()
+  target_precompile_headers(${program} REUSE_FROM ${headers})
+endfunction()
+
+# Builds the Boost.Test program `<room>.<name>` from `source`.
 function(ddl_add_program room source library)
   get_filename_component(name "${source}" NAME_WE)
   set(program ${room}.${name})
   add_executable(${program} "${source}")
   target_link_libraries(${program} PRIVATE ${library} Boost::unit_test_framework)
   target_compile_definitions(${program} PRIVATE BOOST_TEST_DYN_LINK)
-  file(STRINGS "${source}" module REGEX "#define BOOST_TEST_(MODULE|MAIN|NO_MAIN)" LIMIT_COUNT 1)
-  if(NOT module)
-    target_compile_definitions(${program} PRIVATE "BOOST_TEST_MODULE=${program}")
+  file(STRINGS "${source}" own_main REGEX "#define BOOST_TEST_NO_MAIN" LIMIT_COUNT 1)
+  if(own_main)
+    return()
+  endif()
+  target_compile_definitions(${program} PRIVATE BOOST_TEST_MODULE=ddl)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND room IN_LIST ddl_program_rooms)
+    ddl_precompile_headers(${program} ${library})
   endif()
 endfunction()
 

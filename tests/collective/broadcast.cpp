@@ -26,7 +26,7 @@ void spreads(Ranks& ranks, std::size_t count, int root) {
 BOOST_AUTO_TEST_CASE_TEMPLATE(every_rank_has_what_the_root_had, Place, every_place) {
     on_all_rank_counts<Place>([](auto& ranks) {
         for (const int root : roots(ranks.size()))
-            for (const std::size_t count : lengths(ranks.size()))
+            for (const std::size_t count : lengths_at(root, ranks.size()))
                 every_schedule::each([&]<class Schedule>() { spreads<Schedule>(ranks, count, root); });
     });
 }

@@ -37,7 +37,7 @@ void sums_at(Ranks& ranks, std::size_t count, int root) {
 BOOST_AUTO_TEST_CASE_TEMPLATE(the_root_has_the_sum_of_all, Place, every_place) {
     on_all_rank_counts<Place>([](auto& ranks) {
         for (const int root : roots(ranks.size()))
-            for (const std::size_t count : lengths(ranks.size()))
+            for (const std::size_t count : lengths_at(root, ranks.size()))
                 every_schedule::each([&]<class Schedule>() { sums_at<Schedule>(ranks, count, root); });
     });
 }

@@ -63,3 +63,8 @@ inline std::vector<int> roots(int ranks) {
     if (ranks > 1) all.push_back(ranks - 1);
     return all;
 }
+
+/// Lengths at a root: all at the last, and few at the others, where the way is the same.
+inline std::vector<std::size_t> lengths_at(int root, int ranks) {
+    return root == ranks - 1 ? lengths(ranks) : std::vector<std::size_t>{1, 17, 2500};
+}

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE element bfloat16
 #include <ddl/element/bfloat16.hpp>
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE element float8
 #include <ddl/element/float8.hpp>
 
 #include <boost/mpl/list.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE element narrow_format
 #include <ddl/element/narrow_format.hpp>
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE executor block_layout
 #include <ddl/executor/block_layout.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/hierarchical.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE executor call
 #include <ddl/executor/call.hpp>
 #include <ddl/executor/direct_limits.hpp>
 #include <ddl/op/ops.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE executor partition
 #include <ddl/executor/partition.hpp>
 
 #include <boost/test/data/test_case.hpp>

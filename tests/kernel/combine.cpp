@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE kernel combine
 #include <ddl/kernel/combine.hpp>
 #include <ddl/op/ops.hpp>
 

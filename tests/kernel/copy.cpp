@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE kernel copy
 #include <ddl/kernel/copy.hpp>
 
 #include <boost/test/data/test_case.hpp>

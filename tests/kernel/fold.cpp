@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE kernel fold
 #include <ddl/element/elements.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/op/ops.hpp>

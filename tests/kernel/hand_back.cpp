@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE kernel hand back
 #include <ddl/kernel/hand_back.hpp>
 
 #include <boost/test/data/test_case.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE kernel widest
 #include <ddl/kernel/widest.hpp>
 #include <ddl/op/ops.hpp>
 

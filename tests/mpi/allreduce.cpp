@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4 5 7 8
-#define BOOST_TEST_MODULE mpi.allreduce
 #include <ddl/allreduce.hpp>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4 5 8
-#define BOOST_TEST_MODULE mpi.cluster
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 #include <ddl/buffer.hpp>

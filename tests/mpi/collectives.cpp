@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4 5 8
-#define BOOST_TEST_MODULE mpi.collectives
 #include <ddl/all_gather.hpp>
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>

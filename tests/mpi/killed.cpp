@@ -2,7 +2,6 @@
 // ranks: 2 4 6
 // mpirun: --enable-recovery
 // prints: all survivors were told of all losses
-#define BOOST_TEST_MODULE mpi.killed
 #include <ddl/allreduce.hpp>
 
 #include <boost/test/results_collector.hpp>

@@ -2,7 +2,6 @@
 // ranks: 2
 // mpich-ranks: none; gigabytes take it minutes where cores are shared
 // lock: memory
-#define BOOST_TEST_MODULE mpi.large
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 4 6 8
 // mpich-ranks: 1 2 4
-#define BOOST_TEST_MODULE mpi.layered
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>

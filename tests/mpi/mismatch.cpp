@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 2 3 4 5
 // mpich-ranks: 2 3
-#define BOOST_TEST_MODULE mpi.mismatch
 #include <ddl/all_gather.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>

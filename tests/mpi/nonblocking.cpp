@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4
-#define BOOST_TEST_MODULE mpi.nonblocking
 #include "in_flight.hpp"
 
 // MPI may be called by any thread: collectives go on in the background.

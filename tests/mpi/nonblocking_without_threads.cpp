@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4
-#define BOOST_TEST_MODULE mpi.nonblocking_without_threads
 #include "in_flight.hpp"
 
 // MPI may be called by one thread alone: nonblocking collectives are carried out when they are called.

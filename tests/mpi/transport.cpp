@@ -2,7 +2,6 @@
 // ranks: 1 2 3 4
 // mpich-ranks: 1 2 3 4
 // lock: memory
-#define BOOST_TEST_MODULE mpi.transport
 #include <ddl/broadcast.hpp>
 #include <ddl/reduce.hpp>
 #include <ddl/transport/mpi.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE op average
 #include <ddl/element/bfloat16.hpp>
 #include <ddl/element/float8.hpp>
 #include <ddl/element/half.hpp>

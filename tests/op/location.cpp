@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE op location
 #include <ddl/element/half.hpp>
 #include <ddl/op/location.hpp>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE op ops
 #include <ddl/element/elements.hpp>
 #include <ddl/op/ops.hpp>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE op ordered
 #include <ddl/op/ordered.hpp>
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE op sum
 #include <ddl/element/bfloat16.hpp>
 #include <ddl/element/half.hpp>
 #include <ddl/op/sum.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE buffer
 #include <ddl/buffer.hpp>
 #include <ddl/transport/shared_memory.hpp>
 #include <ddl/transport/threads.hpp>

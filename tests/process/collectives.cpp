@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE process.collectives
 #include <ddl/all_gather.hpp>
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE ipc_grid
 #include <ddl/all_gather.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>

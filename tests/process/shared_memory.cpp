@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE shared_memory
 #include <ddl/transport/shared_memory.hpp>
 
 #include <boost/test/data/monomorphic.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule combinators
 #include <ddl/schedule/combinators.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/proof.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule few_or_many
 #include <ddl/schedule/few_or_many.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/recursive_halving.hpp>

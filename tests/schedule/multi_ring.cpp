@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule multi_ring
 #include <ddl/schedule/multi_ring.hpp>
 #include <ddl/schedule/proof.hpp>
 

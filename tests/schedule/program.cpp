@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule program
 #include <ddl/schedule/program.hpp>
 
 #include <boost/test/data/test_case.hpp>

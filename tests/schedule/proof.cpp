@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule proof
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule ring
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/ring.hpp>
 

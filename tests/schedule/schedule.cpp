@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule schedule
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/hierarchical.hpp>
 #include <ddl/schedule/multi_ring.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE schedule tree
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/tree.hpp>
 

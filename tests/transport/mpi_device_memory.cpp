@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE transport.mpi_device_memory
 #include <ddl/transport/mpi_device_memory.hpp>
 
 #include <boost/test/unit_test.hpp>

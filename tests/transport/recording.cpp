@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BOOST_TEST_MODULE transport.recording
 #include <ddl/transport/recording.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
