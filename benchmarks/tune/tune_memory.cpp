@@ -53,8 +53,8 @@ bool measure_on(ddl::shared_memory& node, const compare::options& asked) {
         asked, compare::meeting_of(apart),
         {way<one_shot>(node, "one_shot", false), way<staged<1 << 16>>(node, "staged", false),
          way<one_shot>(node, "one_shot of mapped", true), way<mapped>(node, "mapped", true),
-         way<staged<1 << 15>>(node, "32768", false, true), way<staged<1 << 16>>(node, "65536", false, true),
-         way<staged<1 << 17>>(node, "131072", false, true), way<staged<1 << 18>>(node, "262144", false, true)});
+         way<staged<1 << 14>>(node, "16384", false, true), way<staged<1 << 15>>(node, "32768", false, true),
+         way<staged<1 << 16>>(node, "65536", false, true), way<staged<1 << 17>>(node, "131072", false, true)});
 }
 
 bool measure(const compare::options& asked) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The compilers that must take every header and refuse every wrong call: the lowest and the highest of each kind.
+# The compilers that must take every header: the lowest and the highest of each kind.
 # Sets ddl_compilers, their short names, and ddl_compiler_<name>, their paths ("" if this machine lacks it).
 # And what else is looked for once: nvcc, Thrust, Python.
 set(ddl_compilers g++ clang++-14 clang++-16)

@@ -69,11 +69,11 @@ BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
     BOOST_TEST(
         explained<places::messages<1>>(5000) ==
         "allreduce of 5000 float32 (20000 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
-        "beside the messages that compare the calls, in pieces of 61440 bytes");
+        "beside the messages that compare the calls, in pieces of up to 61440 bytes");
     BOOST_TEST(
         explained<places::messages<1>>(20'000, 3) ==
         "allreduce of 20000 float32 (80000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "
-        "3 chunks in 4 rounds, in segments of 61440 bytes");
+        "3 chunks in 4 rounds, in segments of up to 61440 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(levels_are_named_one_by_one) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport of docs/adding_a_transport.md.
-// prints: allreduce of 1000 float32 (4000 bytes) by sum over relay, 4 ranks: ring, 4 chunks in 6 rounds, in segments of 61440 bytes
+// prints: allreduce of 1000 float32 (4000 bytes) by sum over relay, 4 ranks: ring, 4 chunks in 6 rounds, in segments of up to 61440 bytes
 // prints: every rank holds 10
 #include <ddl/allreduce.hpp>
 #include <ddl/transport/call_queue.hpp>

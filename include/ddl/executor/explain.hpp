@@ -103,11 +103,14 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
             const load_cut load{ranks, count * sizeof(accumulator), sizeof(accumulator), flow::among_all};
             if (std::same_as<Chosen, recursive_doubling> && load.fits()) {
                 if (load.pieces == 0) line.append(", in the messages that compare the calls");
-                else line.append(", beside the messages that compare the calls, in pieces of %zu bytes", load.piece);
+                else
+                    line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes",
+                                load.piece);
             } else {
                 const std::size_t longest =
                     longest_transfer(program, ranks.rank()) * count / static_cast<std::size_t>(program.chunks());
-                line.append(", %d chunks in %d rounds, in segments of %zu bytes", program.chunks(), program.rounds(),
+                line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(),
+                            program.rounds(),
                             cut_of(ranks).length(longest * sizeof(accumulator), sizeof(accumulator), program.chunks()));
             }
         }

@@ -177,8 +177,8 @@ public:
         const std::byte* const next = ranks_.staging(rank()) == mine ? mine + ranks_.staging_bytes() : mine;
         kernel::fetch_to_store(next + offset<Element>(part, each), count * sizeof(Element));
     }
-    /// The most elements of a segment if there are `parts` of them, 0 if not even one fits; `shorter` times fewer than the
-    /// limits say.
+    /// The most elements of a segment if there are `parts` of them, 0 if not even one fits. Segments are `shorter` times
+    /// shorter than the limits say, if elements let them.
     template <class Element>
     std::size_t segment(int parts, std::size_t shorter = 1) const noexcept {
         const std::size_t share = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);

@@ -139,11 +139,13 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
         if constexpr (std::same_as<Chosen, direct>) {
             direct_move(memory_call{ranks, what, Checking::compares},
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
-                                         [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
+                                         [&](int peer, int) { return peer == root ? 0 : blocks.length(peer); },
+                                         blocks.longest()},
                         [&](auto copy) {
                             for (int peer = 0; peer < ranks.size() && ranks.rank() == root; ++peer)
                                 copy(peer, 0, out + blocks.first(peer));
                         });
+            if (ranks.rank() == root) kernel::copy(in, out + blocks.first(root), blocks.length(root));
         } else {
             walk<keep, Element>(
                 ranks, what, Checking::compares, Chosen::gather(ranks.size(), root), blocks.longest(), keep{},

@@ -32,7 +32,8 @@ struct bfloat16_vectors {
     static bool are_here() noexcept { return __builtin_cpu_supports("avx512bf16"); }
 
     /// Sets word `i` to the code of `first[i]` and, above it, that of `second[i]`: those of `bfloat16::code_of`. False if a
-    /// value is subnormal: the instruction takes it for zero, and the word is wrong.
+    /// value is subnormal: the instruction takes it for zero, and the word is wrong. In a program that has asked for subnormals
+    /// to be zero, they are.
     [[gnu::target("avx512f,avx512bw,avx512dq")]] static bool set_words(const float* first, const float* second,
                                                                        std::uint32_t* to) noexcept {
         typedef float wide __attribute__((vector_size(64)));
@@ -47,7 +48,8 @@ struct bfloat16_vectors {
         const int lost = __builtin_ia32_fpclassps512_mask(below, subnormal, every) |
                          __builtin_ia32_fpclassps512_mask(above, subnormal, every);
         narrow codes;  // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
-        asm("vcvtne2ps2bf16 %[below], %[above], %[codes]\n\tvpermw %[codes], %[in_turns], %[codes]"
+        asm("vcvtne2ps2bf16 {%[below], %[above], %[codes]|%[codes], %[above], %[below]}\n\t"
+            "vpermw %[codes], %[in_turns], %[codes]"
             : [codes] "=&v"(codes)
             : [below] "v"(below), [above] "v"(above), [in_turns] "v"(in_turns));
         __builtin_memcpy(to, &codes, sizeof codes);

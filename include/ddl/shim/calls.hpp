@@ -58,7 +58,7 @@ ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept;
 ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard, bool met,
                             bool& has_met) noexcept;
 
-/// What a failed call returns: the failure, or that `ddl_interrupt` was its cause.
+/// What a failed call returns: the failure, or that `ddl_interrupt` or `ddl_abort` was its cause.
 ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, const task& asked,
                               const listener& heard) noexcept;
 

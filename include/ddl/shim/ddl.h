@@ -49,7 +49,7 @@ enum {
     DDL_SYSTEM = 6,           /**< the operating system or MPI refused */
     DDL_BROKEN = 7,           /**< an earlier failure left the communicator unusable */
     DDL_UNSUPPORTED = 8,      /**< this library was built without it */
-    DDL_INTERRUPTED = 9       /**< `ddl_interrupt` ended the call */
+    DDL_INTERRUPTED = 9       /**< `ddl_interrupt` or `ddl_abort` ended the call */
 };
 
 /** What a value is. Numbers from DDL_ELEMENTS on are those of a library made with elements of its own. */
@@ -157,7 +157,7 @@ DDL_API ddl_status ddl_set_options(ddl_communicator* ranks, const char* options)
 DDL_API ddl_status ddl_interrupt(ddl_communicator* ranks);
 /** For a program that gives up: tells the peers that this rank takes part in no call any more, and `why`, in few words, or NULL.
  * Waits for nobody. Their calls, under way or to come, fail with these words, DDL_BROKEN; those of this rank return
- * DDL_INTERRUPTED. For any thread; over several nodes as `ddl_interrupt`. */
+ * DDL_INTERRUPTED. For any thread, but not beside `ddl_close`; over several nodes as `ddl_interrupt`. */
 DDL_API ddl_status ddl_abort(ddl_communicator* ranks, const char* why);
 
 /* ---- memory ---- */

@@ -61,8 +61,8 @@ public:
         if (why == nullptr) words.append("the program interrupted rank %d", rank());
         else words.append("rank %d gave up: %s", rank(), why);
         if constexpr (clustered_transport<Transport>) {
-            node().fail(errc::broken, words.c_str());
-            if (ranks_.nodes() > 1) ranks_.wire().fail(errc::broken, words.c_str());
+            if (ranks_.nodes() > 1) ranks_.fail(errc::broken, words.c_str());
+            else node().fail(errc::broken, words.c_str());
         } else {
             ranks_.fail(errc::broken, words.c_str());
         }

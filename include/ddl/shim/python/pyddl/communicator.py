@@ -30,7 +30,7 @@ def abort_all(why):
     for each in _open.valuerefs():
         ranks = each()
         if ranks is not None and ranks.size > 1:
-            functions.abort(ranks._handle, why.encode())
+            functions.abort(ranks._handle, why.encode("utf-8", "replace"))
 
 
 class Communicator(Arguments):
@@ -188,7 +188,7 @@ class Communicator(Arguments):
 
     def abort(self, why: str = "") -> None:
         """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words. Waits for nobody."""
-        self._check(functions.abort(self._handle, (why or "it does not say why").encode()))
+        self._check(functions.abort(self._handle, (why or "it does not say why").encode("utf-8", "replace")))
 
     def close(self) -> None:
         """Lets go of the communicator."""

@@ -81,6 +81,7 @@ def start(open_world, options=None):
 def finalize() -> int:
     """Ends what `init` began, at the end of the program. Does nothing where there is nothing to end."""
     if initialized():
+        tell_of_failure()
         ranks, here.ranks = here.ranks, _Nobody("was finalised; call nothing behind pyddl.finalize()")
         _stop_watching()
         ranks.close()
@@ -89,11 +90,21 @@ def finalize() -> int:
 
 @atexit.register  # while its thread can still tell of a Ctrl-C that ends the program
 def _leave():
-    """An exception that ends the program ends the waits of the other ranks: under MPI this process may wait for them then."""
     _stop_watching()
-    failure = getattr(sys, "last_value", None)
-    if failure is not None and initialized():
-        abort_all(f"{type(failure).__name__}: {failure}")
+    tell_of_failure()
+
+
+def tell_of_failure():
+    """An exception that ends the program ends the waits of the other ranks: over MPI they would not hear of it, and the end of
+    this process waits for theirs. What a prompt has shown did not end it."""
+    failure = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
+    if failure is None:
+        return
+    try:
+        words = str(failure)
+    except Exception:  # pylint: disable=broad-except  # the program's own code
+        words = "it does not say why"
+    abort_all(f"{type(failure).__name__}: {words}")
 
 
 def _stop_watching():

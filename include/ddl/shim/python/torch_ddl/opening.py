@@ -134,6 +134,7 @@ def _choose_device(world):
 def _end():
     """At exit. Where the process fails, the other ranks are to hear of it in their calls. A group that cannot end is told, and no
     other waits for it."""
+    process.tell_of_failure()
     for group in reversed(_groups[:]):
         try:
             if hasattr(sys, "last_value"):
