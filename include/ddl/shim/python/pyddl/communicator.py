@@ -188,7 +188,7 @@ class Communicator(Arguments):
 
     def abort(self, why: str = "") -> None:
         """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words. Waits for nobody."""
-        self._check(functions.abort(self._handle, (why or "it does not say why").encode("utf-8", "replace")))
+        self._check(functions.abort(self._handle, why.encode("utf-8", "replace") if why else None))
 
     def close(self) -> None:
         """Lets go of the communicator."""

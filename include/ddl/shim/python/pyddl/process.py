@@ -100,11 +100,12 @@ def tell_of_failure():
     failure = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
     if failure is None:
         return
+    why = type(failure).__name__
     try:
-        words = str(failure)
+        why += f": {failure}"
     except Exception:  # pylint: disable=broad-except  # the program's own code
-        words = "it does not say why"
-    abort_all(f"{type(failure).__name__}: {words}")
+        pass
+    abort_all(why)
 
 
 def _stop_watching():
