@@ -25,6 +25,28 @@ same(data, np.full(4, 3))
 """)
 
 
+def test_the_others_hear_of_a_rank_that_gives_up(ranks):
+    ranks(2, """
+for why, words in (("", "it does not say why"), ("out of paper \\udcff", "out of paper ?")):
+    part = pyddl.split(0)
+    if rank == 1:
+        part.abort(why)
+    with refused(pyddl.Interrupted if rank == 1 else pyddl.Broken, "interrupted" if rank == 1 else f"rank 1 gave up: {words}"):
+        part.allreduce(np.zeros(4))
+    pyddl.barrier()
+class Odd(Exception):
+    def __str__(self): raise KeyError("on purpose")
+try:
+    raise Odd
+except Odd:
+    if rank == 1:
+        pyddl.finalize()
+if rank == 0:
+    with refused(pyddl.Broken, "rank 1 gave up: Odd"):
+        pyddl.allreduce(np.zeros(4))
+""")
+
+
 @pytest.mark.parametrize("wrong", ["np.zeros(20)[::2]", "[1, 2]", "np.zeros(3, 'U3')", "freed"])
 def test_the_others_hear_of_a_rank_whose_argument_is_refused(ranks, wrong):
     ranks(3, f"""
