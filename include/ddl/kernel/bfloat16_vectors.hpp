@@ -9,15 +9,42 @@
 
 namespace ddl::kernel {
 
+#if defined(__x86_64__) && !defined(__CUDACC__)
+/// The vectors that the instruction takes for so many words of results.
+template <std::size_t Words>
+struct bfloat16_words;
+
+template <>
+struct bfloat16_words<16> {
+    typedef float wide __attribute__((vector_size(64)));
+    typedef short narrow __attribute__((vector_size(64)));
+    static constexpr narrow in_turns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    [[gnu::target("avx512f,avx512dq")]] static int subnormal(const wide& values) noexcept {
+        return __builtin_ia32_fpclassps512_mask(values, 0x20, 0xffff);
+    }
+};
+
+template <>
+struct bfloat16_words<8> {
+    typedef float wide __attribute__((vector_size(32)));
+    typedef short narrow __attribute__((vector_size(32)));
+    static constexpr narrow in_turns = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
+    [[gnu::target("avx512f,avx512dq,avx512vl")]] static int subnormal(const wide& values) noexcept {
+        return __builtin_ia32_fpclassps256_mask(values, 0x20, 0xff);
+    }
+};
+#endif
+
 /// The instruction that rounds to bfloat16, for loops of `Which` vectors.
 template <vectors Which>
 struct bfloat16_vectors {
     /// Whether such a loop may hold it. Not those that clang compiles for machines that it does not know: they store in two
-    /// halves what the instruction loads as one, which then waits.
+    /// halves what the instruction would load as one, for 16 words, which then waits.
     static constexpr bool round =
 #if !defined(__x86_64__) || defined(__CUDACC__)
         false;
-#elif defined(__AVX512BW__) && defined(__AVX512DQ__)
+#elif defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
         true;
 #elif defined(__clang__)
         false;
@@ -26,7 +53,14 @@ struct bfloat16_vectors {
 #endif
 
 #if defined(__x86_64__) && !defined(__CUDACC__)
-    static constexpr std::size_t words = 16;
+    /// Words that are set at a time: as many as the loop has stored at once, for a load waits for stores that it spans. 8 always
+    /// fit; 16 do where compilers store 64 bytes at once.
+    static constexpr std::size_t words =
+#if defined(__tune_znver3__) || defined(__tune_znver4__) || defined(__tune_znver5__)
+        16;
+#else
+        Which == vectors::avx512 ? 16 : 8;
+#endif
 
     /// Whether this processor has it.
     static bool are_here() noexcept { return __builtin_cpu_supports("avx512bf16"); }
@@ -34,24 +68,19 @@ struct bfloat16_vectors {
     /// Sets word `i` to the code of `first[i]` and, above it, that of `second[i]`: those of `bfloat16::code_of`. False if a
     /// value is subnormal: the instruction takes it for zero, and the word is wrong. In a program that has asked for subnormals
     /// to be zero, they are.
-    [[gnu::target("avx512f,avx512bw,avx512dq")]] static bool set_words(const float* first, const float* second,
-                                                                       std::uint32_t* to) noexcept {
-        typedef float wide __attribute__((vector_size(64)));
-        typedef short narrow __attribute__((vector_size(64)));
-        constexpr narrow in_turns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-        wide below, above;
+    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static bool set_words(const float* first, const float* second,
+                                                                                std::uint32_t* to) noexcept {
+        using set = bfloat16_words<words>;
+        typename set::wide below, above;
         __builtin_memcpy(&below, first, sizeof below);
         __builtin_memcpy(&above, second, sizeof above);
-        constexpr int subnormal = 0x20;
-        constexpr unsigned short every = 0xffff;
-        const int lost = __builtin_ia32_fpclassps512_mask(below, subnormal, every) |
-                         __builtin_ia32_fpclassps512_mask(above, subnormal, every);
-        narrow codes;  // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
+        const int lost = set::subnormal(below) | set::subnormal(above);
+        typename set::narrow
+            codes;  // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
         asm("vcvtne2ps2bf16 {%[below], %[above], %[codes]|%[codes], %[above], %[below]}\n\t"
             "vpermw %[codes], %[in_turns], %[codes]"
             : [codes] "=&v"(codes)
-            : [below] "v"(below), [above] "v"(above), [in_turns] "v"(in_turns));
+            : [below] "v"(below), [above] "v"(above), [in_turns] "v"(set::in_turns));
         __builtin_memcpy(to, &codes, sizeof codes);
         return lost == 0;
     }
