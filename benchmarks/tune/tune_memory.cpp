@@ -16,10 +16,11 @@ constexpr ddl::direct_limits mapped{.one_shot = 0, .mapped = 0, .mapped_move = 0
 template <std::size_t Segment>
 constexpr ddl::direct_limits staged{.one_shot = 0, .mapped = never, .mapped_move = never, .segment = Segment};
 
-static_assert(
-    ddl::direct_limits{}.fingerprint() ==
-        ddl::direct_limits{.one_shot = 2048, .mapped = 2048, .mapped_move = 8192, .segment = 131072}.fingerprint(),
-    "LIMITS of __main__.py beside this file no longer are those of ddl");
+static_assert(ddl::direct_limits{}.for_processor(false).fingerprint() ==
+                  ddl::direct_limits{.one_shot = 4096, .mapped = 4096, .mapped_move = 8192, .segment = 131072}
+                      .for_processor(false)
+                      .fingerprint(),
+              "LIMITS of __main__.py beside this file no longer are those of ddl");
 
 /// `offered`: memory that peers can map, where it differs from this process's own.
 template <ddl::direct_limits Limits, class Base>

@@ -24,10 +24,9 @@ std::string explained(std::size_t count, int size = 2) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(short_vectors_over_memory_are_folded_by_every_rank) {
-    BOOST_TEST(
-        explained<places::threads>(100) ==
-        "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 2048 bytes are "
-        "staged once, and every rank folds all of them");
+    BOOST_TEST(explained<places::threads>(100) ==
+               "allreduce of 100 float32 (400 bytes) by sum over threads, 2 ranks: direct, one-shot: so few bytes are "
+               "staged once, and every rank folds all of them");
     BOOST_TEST(
         explained<places::threads>(12) ==
         "allreduce of 12 float32 (48 bytes) by sum over threads, 2 ranks: direct, one-shot: up to 48 bytes travel with the "
@@ -42,10 +41,9 @@ BOOST_AUTO_TEST_CASE(memory_that_peers_map_is_not_copied) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_they_cannot_is_staged) {
-    BOOST_TEST(
-        explained<places::processes>(512) ==
-        "allreduce of 512 float32 (2048 bytes) by sum over private memory, 2 ranks: direct, one-shot: up to 2048 "
-        "bytes that peers cannot map are staged once, and every rank folds all of them");
+    BOOST_TEST(explained<places::processes>(512) ==
+               "allreduce of 512 float32 (2048 bytes) by sum over private memory, 2 ranks: direct, one-shot: so few "
+               "bytes are staged once, and every rank folds all of them");
     BOOST_TEST(
         explained<places::processes>(5000) ==
         "allreduce of 5000 float32 (20000 bytes) by sum over private memory, 2 ranks: direct, fused and staged through "

@@ -28,9 +28,12 @@ void disagree(const std::string& to_the_rest, const std::string& to_the_one, Cal
             require(failure.code() == ddl::errc::mismatch, failure.what());
             require(failure.rank() == ranks.rank(), "it is the error of another rank");
             require(std::string(failure.what()).find(words) != std::string::npos, failure.what());
-            std::vector<int> data(3, 1);
-            ddl::allreduce(ranks, data);
-            require(data == std::vector<int>(3, 4), "it is out of order afterwards");
+            for (const std::size_t count :
+                 {3U, 300U, 50'000U}) {  // over private memory: in the notice, in one shot, in segments
+                std::vector<int> data(count, 1);
+                ddl::allreduce(ranks, data);
+                require(data == std::vector<int>(count, 4), "it is out of order afterwards");
+            }
         });
 }
 

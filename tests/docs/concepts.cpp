@@ -2,7 +2,7 @@
 // The snippets of docs/concepts.md and docs/quick_reference.md.
 // prints: of 10 elements rank 0 owns 4 from 0 on
 // prints: allreduce, rank 0, round 0: rank 1 brings 99 elements, this rank 100; pass equal counts on every rank
-// prints: allreduce of 100 float32 (400 bytes) by sum over threads, 3 ranks: direct, one-shot: up to 2048 bytes are staged once, and every rank folds all of them
+// prints: allreduce of 100 float32 (400 bytes) by sum over threads, 3 ranks: direct, one-shot: so few bytes are staged once, and every rank folds all of them
 #include <ddl/all_gather.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/buffer.hpp>

@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(a_few_values_travel_in_the_notice) {
 }
 
 BOOST_AUTO_TEST_CASE(short_vectors_that_peers_cannot_map_are_staged_once) {
-    constexpr std::size_t most = ddl::limits_of<ddl::shared_memory>.one_shot / sizeof(int);
-    places::processes::run(3, [](auto& ranks) {
+    const std::size_t most = ddl::limits_here<ddl::shared_memory>::all().one_shot / sizeof(int);
+    places::processes::run(3, [=](auto& ranks) {
         for (const std::size_t count : {std::size_t{13}, std::size_t{500}, most})
             require(sum(ranks, count, everybody) == protocol::one_shot, "a step is saved");
         for (const std::size_t count : {most + 1, std::size_t{50'000}, std::size_t{200'003}})
@@ -84,8 +84,8 @@ BOOST_AUTO_TEST_CASE(short_vectors_that_peers_cannot_map_are_staged_once) {
 }
 
 BOOST_AUTO_TEST_CASE(buffers_that_all_can_map_are_not_staged) {
-    constexpr std::size_t least = ddl::limits_of<ddl::threads>.mapped / sizeof(int);
-    places::threads::run(3, [](auto& ranks) {
+    const std::size_t least = ddl::limits_here<ddl::threads>::all().mapped / sizeof(int);
+    places::threads::run(3, [=](auto& ranks) {
         require(sum(ranks, least - 1, everybody) == protocol::one_shot, "two steps cost more than a short copy");
         require(sum(ranks, least, everybody) == protocol::mapped, "it was staged");
         require(sum(ranks, 50'000, everybody) == protocol::mapped, "it was staged");
@@ -93,11 +93,10 @@ BOOST_AUTO_TEST_CASE(buffers_that_all_can_map_are_not_staged) {
 }
 
 BOOST_AUTO_TEST_CASE(one_buffer_that_cannot_be_mapped_stages_them_all) {
-    constexpr auto limits = ddl::limits_of<ddl::shared_memory>;
-    static_assert(limits.mapped <= limits.one_shot,
-                  "else no vector is short, and yet announced as one that can be mapped");
-    places::processes::run(3, [](auto& ranks) {
-        constexpr std::size_t least = limits.mapped / sizeof(int);
+    const ddl::direct_limits& limits = ddl::limits_here<ddl::shared_memory>::all();
+    BOOST_TEST(limits.mapped <= limits.one_shot,
+               "else no vector is short, and yet announced as one that can be mapped");
+    places::processes::run(3, [least = limits.mapped / sizeof(int)](auto& ranks) {
         for (const std::size_t count : {least, std::size_t{5000}, std::size_t{200'003}}) {
             auto* const mapped =
                 reinterpret_cast<int*>(ranks.scratch(2 * count * sizeof(int), ddl::scratch_for::fusion));

@@ -29,6 +29,9 @@ bool says(const std::string& line, const char* words) { return line.find(words) 
 static_assert(ddl::direct_limits{}.fingerprint() == ddl::limits_of<ddl::threads>.fingerprint());
 static_assert(ddl::direct_limits{.one_shot = 1}.fingerprint() != ddl::direct_limits{.mapped = 1}.fingerprint());
 static_assert(ddl::direct_limits{.one_shot = 1}.fingerprint() != ddl::direct_limits{}.fingerprint());
+static_assert(ddl::direct_limits{}.for_processor(true).fingerprint() !=
+              ddl::direct_limits{}.for_processor(false).fingerprint());
+static_assert(ddl::direct_limits{.one_shot = 1, .mapped = 2, .spread = 3}.for_processor(true).spread == 3);
 
 BOOST_AUTO_TEST_CASE(limits_that_a_program_specialises_take_effect) {
     std::string known;
@@ -41,7 +44,7 @@ BOOST_AUTO_TEST_CASE(limits_that_a_program_specialises_take_effect) {
         longer = explained(own, 20'000);
     });
     BOOST_TEST(says(known, "fused and mapped"), known);
-    BOOST_TEST(says(tuned, "one-shot: up to 50000 bytes"), tuned);
+    BOOST_TEST(says(tuned, "one-shot: so few bytes"), tuned);
     BOOST_TEST(says(longer, "fused and mapped"), longer);
 }
 

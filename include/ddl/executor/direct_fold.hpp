@@ -26,7 +26,6 @@ public:
 
 private:
     using places = typename memory_call<Transport>::places;
-    static constexpr direct_limits limits = limits_of<Transport>;
 
     protocol in_notice() {
         here_.announce(in_, count_ * sizeof(Element));
@@ -37,12 +36,18 @@ private:
     protocol by_size(std::size_t bytes) {
         const std::size_t each = here_.template segment<Element>(size_);
         if (each == 0) return through_stand_ins(bytes);
-        const bool is_short = bytes <= limits.one_shot && bytes <= here_.ranks().staging_bytes();
+        here_.ranks().turn_staging();
+        const bool is_short = bytes <= here_.limits().one_shot && bytes <= here_.ranks().staging_bytes();
+        const std::size_t longest = partition{count_, size_}.longest();
+        // short results bring the lines of their operands back; then few lines are cheaper than many
+        const bool comes_back = takers() == size_ && longest * sizeof(Element) <= 16384;
+        if (!is_short && !comes_back && here_.spreads(longest * sizeof(Element)))
+            here_.template spread<Element>(longest, each, size_, size_ * (size_ - 1));
         const auto stage = [&] {
             if (is_short) kernel::copy(in_, here_.template staged<Element>(rank_, 0, 0, 0), count_);
             else stage_segment(0, each);
         };
-        places ours = bytes >= limits.mapped ? buffers(bytes) : places{};
+        places ours = bytes >= here_.limits().mapped ? buffers(bytes) : places{};
         ours.past_line = here_.past_line(in_);
         if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped();
         if (!is_short) return in_segments(each);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/kernel/hand_back.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -8,22 +10,40 @@
 namespace ddl {
 
 /// Sizes in bytes at which the schedule `direct` over memory changes its way.
+///
+/// Three of them can be left to the processor: AMD's find it dear to write what another core has read
+/// (`kernel::readers_hold_up_writers`); all others get what was found best on Intel's.
 struct direct_limits {
-    /// The longest vector of which every rank folds everything, where peers cannot map it.
-    std::size_t one_shot = 2048;
-    /// The shortest vector that is folded where it lies, where all peers can map it.
-    std::size_t mapped = 2048;
+    static constexpr std::size_t by_processor = ~std::size_t{0};
+
+    /// The longest vector of which every rank folds everything, where peers cannot map it. By processor 4096, on AMD's 2048.
+    std::size_t one_shot = by_processor;
+    /// The shortest vector that is folded where it lies, where all peers can map it. By processor as above.
+    std::size_t mapped = by_processor;
     /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
     std::size_t mapped_move = 8192;
     /// What a rank stages of a block at a time: it is to be read before it leaves the second-level cache.
     std::size_t segment = std::size_t{1} << 17;
+    /// What all ranks together spread their segments over, where lines that go to and fro are cheaper if they are many. 0: each
+    /// call stages where the one before the last did. By processor 256 KiB, on AMD's 0.
+    std::size_t spread = by_processor;
     /// The most that a rank stages in a call and takes the cache lines of back at once, for its next one. Ranks may differ.
     std::size_t reclaimed = 4096;
 
-    /// What ranks compare, for they go by the same limits or not together.
+    /// The same with nothing left to the processor.
+    constexpr direct_limits for_processor(bool readers_hold_up_writers) const noexcept {
+        direct_limits all = *this;
+        const std::size_t short_ones = readers_hold_up_writers ? 2048 : 4096;
+        if (one_shot == by_processor) all.one_shot = short_ones;
+        if (mapped == by_processor) all.mapped = short_ones;
+        if (spread == by_processor) all.spread = readers_hold_up_writers ? 0 : std::size_t{1} << 18;
+        return all;
+    }
+
+    /// What ranks compare, if nothing is left to the processor: they go by the same limits or not together.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
-        for (const std::size_t each : {one_shot, mapped, mapped_move, segment})
+        for (const std::size_t each : {one_shot, mapped, mapped_move, segment, spread})
             word = (word ^ each) * 0x9e37'79b9'7f4a'7c15 + (word >> 29);
         return static_cast<std::uint32_t>(word >> 32);
     }
@@ -34,5 +54,19 @@ struct direct_limits {
 /// `template <> inline constexpr ddl::direct_limits ddl::limits_of<ddl::shared_memory>{.one_shot = 8192};`
 template <class Transport>
 inline constexpr direct_limits limits_of{};
+
+/// Those limits on this processor, and what ranks compare of them.
+template <class Transport>
+struct limits_here {
+    static const direct_limits& all() noexcept { return kernel::readers_hold_up_writers() ? on_amd : on_others; }
+    static std::uint32_t fingerprint() noexcept {
+        constexpr std::uint32_t amd = on_amd.fingerprint(), others = on_others.fingerprint();
+        return kernel::readers_hold_up_writers() ? amd : others;
+    }
+
+private:
+    static constexpr direct_limits on_amd = limits_of<Transport>.for_processor(true);
+    static constexpr direct_limits on_others = limits_of<Transport>.for_processor(false);
+};
 
 }  // namespace ddl

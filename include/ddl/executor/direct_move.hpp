@@ -69,6 +69,10 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         kernel::copy(blocks.in, stand_in, blocks.count);
         blocks.in = stand_in;
     }
+    here.ranks().turn_staging();
+    const int staged_parts = publishing * (blocks.parts - (blocks.kept >= 0));
+    if (each != 0 && here.spreads(blocks.longest * sizeof(element)))
+        here.template spread<element>(blocks.longest, each, blocks.parts, staged_parts);
     const auto each_to_stage = [&](std::size_t turn, auto visit) {
         for (int part = 0; part < blocks.parts; ++part)
             if (part != blocks.kept)
@@ -97,7 +101,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     };
     typename memory_call<Transport>::places ours;
     ours.past_line = here.past_line(blocks.in);
-    if (publishes && (each == 0 || bytes >= limits_of<Transport>.mapped_move))
+    if (publishes && (each == 0 || bytes >= here.limits().mapped_move))
         ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
 
     if (here.announce_or_stage(ours, publishing, [&] { stage(0); })) {

@@ -48,7 +48,7 @@ text explain_call(Transport& ranks, const void* in, std::size_t count) {
 
 template <collective What, class Schedule, class Op, class Element, memory_transport Transport>
 void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
-    constexpr direct_limits limits = limits_of<Transport>;
+    const direct_limits& limits = limits_here<Transport>::all();
     const std::size_t bytes = count * sizeof(Element);
     constexpr bool folds_all = What == collective::allreduce || What == collective::reduce;
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
@@ -58,19 +58,15 @@ void explain_way(text& line, Transport& ranks, const void* in, std::size_t count
         } else if (folds_all && bytes <= notice::room) {
             line.append(", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them",
                         notice::room);
-        } else if (folds_all && bytes < limits.mapped && bytes <= limits.one_shot) {
-            line.append(", one-shot: up to %zu bytes are staged once, and every rank folds all of them",
-                        limits.mapped <= limits.one_shot ? limits.mapped : limits.one_shot);
+        } else if (folds_all && bytes <= limits.one_shot &&
+                   (bytes < limits.mapped || ranks.address_of(in, bytes) == 0)) {
+            line.append(", one-shot: so few bytes are staged once, and every rank folds all of them");
         } else if (folds_all && bytes < limits.mapped) {
             line.append(
                 ", fused and staged through windows of %zu bytes, below the %zu bytes from which buffers are mapped",
                 ranks.window_bytes(), limits.mapped);
         } else if (ranks.address_of(in, bytes) != 0) {
             line.append(", fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied");
-        } else if (folds_all && bytes <= limits.one_shot) {
-            line.append(
-                ", one-shot: up to %zu bytes that peers cannot map are staged once, and every rank folds all of them",
-                limits.one_shot);
         } else {
             line.append(
                 ", fused and staged through windows of %zu bytes, for peers cannot map this rank's buffer; a "

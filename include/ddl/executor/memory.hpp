@@ -46,14 +46,14 @@ public:
     /// Bytes of a slot in which nothing but a call over memory writes.
     static constexpr std::size_t end_of_slot = 64;
 
-    /// Staging is used in two halves, in turns: one is filled while the other is read.
+    /// Staging is used in two areas, in turns: one is filled while the other is read.
     static constexpr std::size_t turns = 2;
 
     memory_call(Transport& ranks, const call& what, bool compares)
         : ranks_{ranks}, what_{what}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
         static_assert(limits_of<Transport>.segment >= 64,
                       "ddl: limits_of this transport has a segment of less than a cache line; see docs/tuning.md");
-        what_.limits ^= limits_of<Transport>.fingerprint();  // beside those that the call brings
+        what_.limits ^= limits_here<Transport>::fingerprint();  // beside those that the call brings
         ranks_.begin(where_);
     }
 
@@ -144,12 +144,34 @@ public:
         return reinterpret_cast<Element*>(ranks_.mapped(peer, address, count * sizeof(Element)));
     }
 
+    static const direct_limits& limits() noexcept { return limits_here<Transport>::all(); }
+
     /// Where segment `turn` of `peer`'s part `part` is staged, `each` elements a part, `past` bytes behind the beginning of a
     /// cache line.
     template <class Element>
     Element* staged(int peer, std::size_t turn, int part, std::size_t each, std::size_t past = 0) const noexcept {
-        std::byte* const half = ranks_.staging(peer) + turn % turns * (ranks_.staging_bytes() / turns);
-        return reinterpret_cast<Element*>(half + offset<Element>(part, each) + past);
+        return reinterpret_cast<Element*>(ranks_.staging(peer) + place<Element>(ranks_.turned(), turn, part, each) +
+                                          past);
+    }
+    /// Whether parts of up to `bytes` are to be spread: not few short lines, which are asked back early (see `reclaim`), nor parts
+    /// beside which the lines would not stay in the second-level cache.
+    static bool spreads(std::size_t bytes) noexcept { return bytes > 2048 && bytes <= 4 * limits().spread; }
+    /// Lets calls stage in other lines than those before them, so that they come back to a line late: segments of `each`
+    /// elements of `parts` parts, the longest of `longest` elements, of which the ranks stage `staged` together. All ranks call
+    /// it alike, before they stage. A line that two cores write and read in turns is cheaper if it is one of many.
+    template <class Element>
+    void spread(std::size_t longest, std::size_t each, int parts, int staged) noexcept {
+        if (staged == 0) return;  // a rank alone
+        spread_.segments = (longest + each - 1) / each;
+        // calls of one segment go through both halves before they meet a line again, a long one stays in one
+        const std::size_t halves = spread_.segments == 1 ? 2 : 1;
+        const std::size_t over = limits().spread / halves / turns / static_cast<std::size_t>(staged);
+        const std::size_t area = ranks_.staging_bytes() / turns;
+        const std::size_t bytes = (longest < each ? longest : each) * sizeof(Element);
+        spread_.pitch = area / static_cast<std::size_t>(parts) / apart<Element> * apart<Element>;
+        spread_.stride = (bytes + 2 * apart<Element> - 1) / apart<Element> * apart<Element>;
+        const std::size_t enough = (over + spread_.stride - 1) / spread_.stride, fit = spread_.pitch / spread_.stride;
+        spread_.lots = fit < enough ? fit : enough;
     }
     /// How far behind the beginning of a line a part is staged that begins `first` elements into what lies `past_line` behind
     /// one: as far as it lies itself, if it is of more than one segment, and segments are of whole lines. Copies from lines to lines that are cut alike are
@@ -163,9 +185,7 @@ public:
     }
     /// Whether cache lines for `bytes` are to be taken back: one alone comes as early by the store itself, and many stand in
     /// the way of those that this call still reads.
-    static constexpr bool reclaims(std::size_t bytes) noexcept {
-        return bytes > 64 && bytes <= limits_of<Transport>.reclaimed;
-    }
+    static bool reclaims(std::size_t bytes) noexcept { return bytes > 64 && bytes <= limits().reclaimed; }
     /// Whether the only reader of a part of `bytes` hands its cache lines back, so that the owner need not take them.
     static bool hands_back(std::size_t bytes) noexcept { return bytes >= 2048 && kernel::readers_hold_up_writers(); }
     /// Takes back the cache lines in which the next call will stage, if it stages what this one did: `count` elements of part
@@ -173,9 +193,9 @@ public:
     /// the next call would wait until these are given up. Call it when all have announced.
     template <class Element>
     void reclaim(int part, std::size_t each, std::size_t count) const noexcept {
-        const std::byte* const mine = ranks_.window(rank());
-        const std::byte* const next = ranks_.staging(rank()) == mine ? mine + ranks_.staging_bytes() : mine;
-        kernel::fetch_to_store(next + offset<Element>(part, each), count * sizeof(Element));
+        const std::uint64_t next = ranks_.turned() + 1;
+        kernel::fetch_to_store(ranks_.staging(rank(), next) + place<Element>(next, 0, part, each),
+                               count * sizeof(Element));
     }
     /// The most elements of a segment if there are `parts` of them, 0 if not even one fits. Segments are `shorter` times
     /// shorter than the limits say, if elements let them.
@@ -183,7 +203,7 @@ public:
     std::size_t segment(int parts, std::size_t shorter = 1) const noexcept {
         const std::size_t share = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);
         const std::size_t fits = share > apart<Element> ? share - apart<Element> : 0;
-        const std::size_t longest = limits_of<Transport>.segment / shorter;
+        const std::size_t longest = limits().segment / shorter;
         const std::size_t room = fits < longest ? fits : longest;
         if (room < sizeof(Element)) return fits / sizeof(Element);
         return (room >= 64 * sizeof(Element) ? room / 64 * 64 : room) / sizeof(Element);
@@ -210,9 +230,13 @@ private:
     /// Bytes between two parts at least: one may begin up to a line later, see `past`, and the next is aligned all the same.
     template <class Element>
     static constexpr std::size_t apart = alignof(Element) > line ? alignof(Element) : line;
+    /// Where in its staging a rank that has turned it for the `turned`th time has segment `turn` of a part.
     template <class Element>
-    static constexpr std::size_t offset(int part, std::size_t each) noexcept {
-        return static_cast<std::size_t>(part) * (each * sizeof(Element) + apart<Element>);
+    std::size_t place(std::uint64_t turned, std::size_t turn, int part, std::size_t each) const noexcept {
+        const std::size_t area = ranks_.staging_bytes() / turns, nth = static_cast<std::size_t>(part);
+        if (spread_.lots == 0) return turn % turns * area + nth * (each * sizeof(Element) + apart<Element>);
+        const std::size_t use = turn + turned / 2 * spread_.segments;  // every other time it is the other half
+        return use % turns * area + nth * spread_.pitch + use / turns % spread_.lots * spread_.stride;
     }
 
     /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
@@ -243,6 +267,7 @@ private:
             int other = fingerprint(what_) == first ? peer : 0;
             for (int each = 0; each < size(); ++each)  // of which all must hear
                 if (described(each).what == collective::staged) other = each;
+            ranks_.turn_alike();  // some have turned it for this call, and others not
             throw mismatch(what_, rank(), described(other), other);
         }
     }
@@ -252,6 +277,12 @@ private:
     bool compares_;
     call_site where_;
     half_done<Transport> half_done_;
+    struct {
+        std::size_t lots = 0;      // for a segment of a part, in each area, taken in turns; 0: it has one place
+        std::size_t stride = 0;    // bytes between two lots
+        std::size_t pitch = 0;     // bytes between the lots of a part and those of the next
+        std::size_t segments = 1;  // of the longest part
+    } spread_;
 };
 
 }  // namespace ddl

@@ -157,6 +157,7 @@ agreement agree(Transport& ranks, const agreement& ours, const call_site& where)
         if (peer == 0) all = theirs;
         else all.join(theirs);
     }
+    if (all.differs >= 0) ranks.turn_alike();  // who called something else may have turned its staging
     return all;
 }
 template <message_transport Transport>

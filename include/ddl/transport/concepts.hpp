@@ -64,7 +64,8 @@ concept message_transport =
 /// it. Later steps of a call are counted: `advance` releases all that this rank has written and returns the new value of its
 /// counter; `await` acquires what a peer released at that value. Counters are equal on all ranks between calls. A slot is a
 /// rank's small record of the call, a window its memory for staging; both are mapped by all. Notice, slot and staging (half
-/// a window) may be written before the peers' notices have come: no peer still reads what was there.
+/// a window) may be written before the peers' notices have come: no peer still reads what was there, as notices and slots
+/// come in twos, and calls that may stage turn to the half that the one before them has not used.
 template <class Transport>
 concept memory_transport =
     communicator<Transport> && requires(Transport& ranks, int peer, std::uint64_t step, const call_site& where,
@@ -82,7 +83,11 @@ concept memory_transport =
         { ranks.slot_bytes() } -> std::same_as<std::size_t>;
         { ranks.window(peer) } -> std::same_as<std::byte*>;
         { ranks.window_bytes() } -> std::same_as<std::size_t>;
+        ranks.turn_staging();  // to the other half, before a call stages; all ranks do
+        ranks.turn_alike();    // all ranks do that too, in a call in which not all have turned it
+        { ranks.turned() } -> std::same_as<std::uint64_t>;  // how often it has been turned
         { ranks.staging(peer) } -> std::same_as<std::byte*>;
+        { ranks.staging(peer, step) } -> std::same_as<std::byte*>;  // after so many turns
         { ranks.staging_bytes() } -> std::same_as<std::size_t>;
         { ranks.cache_bytes() } -> std::same_as<std::size_t>;              // what the ranks' last cache holds
         { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;  // 0 if peers cannot map it

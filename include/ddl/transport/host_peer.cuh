@@ -83,7 +83,11 @@ public:
     std::byte* slot(int peer) const noexcept { return side_->slot(peer); }
     std::byte* window(int peer) const noexcept { return side_->window(peer); }
     std::size_t window_bytes() const noexcept { return side_->window_bytes(); }
+    void turn_staging() noexcept { side_->turn_staging(); }
+    void turn_alike() noexcept { side_->turn_alike(); }
+    std::uint64_t turned() const noexcept { return side_->turned(); }
     std::byte* staging(int peer) const noexcept { return side_->staging(peer); }
+    std::byte* staging(int peer, std::uint64_t turned) const noexcept { return side_->staging(peer, turned); }
     std::size_t staging_bytes() const noexcept { return side_->staging_bytes(); }
     std::size_t cache_bytes() const noexcept { return side_->cache_bytes(); }
     std::uint64_t address_of(const void* data, std::size_t bytes) const noexcept {

@@ -38,6 +38,7 @@ public:
     void untell() noexcept { told_.clear(); }
     /// Writes this rank's page. Before its notice.
     void publish() {
+        host_->turn_staging();
         page& mine = *new (host_->staging(rank())) page;
         std::copy(told_.begin(), told_.end(), mine.buffers);
         mine.count = static_cast<std::uint32_t>(told_.size());

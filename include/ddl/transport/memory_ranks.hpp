@@ -57,7 +57,13 @@ public:
     std::byte* slot(int peer) const noexcept { return memory_.slot(peer, calls_); }
     std::byte* window(int peer) const noexcept { return memory_.window(peer); }
     std::size_t window_bytes() const noexcept { return memory_.window_bytes(); }
-    std::byte* staging(int peer) const noexcept { return window(peer) + calls_ % 2 * staging_bytes(); }
+    void turn_staging() noexcept { ++turned_; }
+    void turn_alike() noexcept { turned_ = calls_; }
+    std::uint64_t turned() const noexcept { return turned_; }
+    std::byte* staging(int peer) const noexcept { return staging(peer, turned_); }
+    std::byte* staging(int peer, std::uint64_t turned) const noexcept {
+        return window(peer) + turned % 2 * staging_bytes();
+    }
     std::size_t staging_bytes() const noexcept { return window_bytes() / 2; }
     std::size_t cache_bytes() const noexcept { return cache_bytes_; }
     /// The caches to go by from now on, where the system does not know: results that do not stay in the last one are stored
@@ -95,11 +101,11 @@ public:
             values[static_cast<std::size_t>(peer)] = theirs.value;
             if (theirs.mark != exchange_mark) elsewhere = peer;
         }
-        if (elsewhere >= 0)
-            throw error(errc::mismatch, where.operation, rank_, 0,
-                        "rank %d calls a collective, this rank %s; call the same in the same order on every rank",
-                        elsewhere, where.operation);
-        return values;
+        if (elsewhere < 0) return values;
+        turn_alike();
+        throw error(errc::mismatch, where.operation, rank_, 0,
+                    "rank %d calls a collective, this rank %s; call the same in the same order on every rank",
+                    elsewhere, where.operation);
     }
 
     /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
@@ -134,7 +140,7 @@ protected:
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{from.memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
           limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},
-          calls_{from.calls_}, told_{from.told_.load()}, queue_{std::move(from.queue_)},
+          calls_{from.calls_}, turned_{from.turned_}, told_{from.told_.load()}, queue_{std::move(from.queue_)},
           scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
@@ -232,6 +238,7 @@ private:
     std::size_t cache_bytes_;
     std::uint64_t step_ = 0;
     std::uint64_t calls_ = 0;
+    std::uint64_t turned_ = 0;
     std::atomic<bool> told_ = false;  // whether this rank knows of the first fault
     std::unique_ptr<call_queue> queue_;
     std::array<block, scratch_uses> scratch_;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/reduce.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <vector>
+
+#include "../collective/oracle.hpp"
+#include "../collective/places.hpp"
+
+// Ranks that spread what they stage, whatever processor runs the test.
+struct spreading : private_memory {
+    explicit spreading(ddl::threads&& team) : private_memory{std::move(team)} {}
+};
+template <>
+inline constexpr ddl::direct_limits ddl::limits_of<spreading>{.one_shot = 1024, .segment = 8192, .spread = 1 << 18};
+
+namespace {
+
+struct alignas(128) pair_of_lines {
+    int value = 0;
+    bool operator==(const pair_of_lines& other) const { return value == other.value; }
+};
+
+/// Calls of many lengths one after the other, each of which finds what it stages where others have staged before.
+template <class Ranks>
+void call_in_turns(Ranks& ranks) {
+    const int size = ranks.size(), rank = ranks.rank();
+    const auto p = static_cast<std::size_t>(size);
+    for (int round = 0; round < 12; ++round)
+        for (const std::size_t count : {3U, 100U, 1500U, 5000U, 20'001U}) {
+            std::vector<int> data(count);
+            for (std::size_t i = 0; i < count; ++i) data[i] = small_value(rank, i) + round;
+            if (round % 5 == 4) ddl::allreduce<ddl::ring>(ranks, data);
+            else ddl::allreduce(ranks, data);
+            const auto sums = sums_of_small_values(size, count);
+            for (std::size_t i = 0; i < count; ++i) require(data[i] == sums[i] + size * round, "allreduce");
+            if (round % 3 == 1) ddl::barrier(ranks);
+
+            std::vector<pair_of_lines> from(count % 200 + 1);
+            for (auto& each : from) each.value = rank * 1000 + round;
+            std::vector<pair_of_lines> all(p * from.size());
+            ddl::all_gather(ranks, from, all);
+            for (std::size_t i = 0; i < all.size(); ++i)
+                require(all[i].value == static_cast<int>(i / from.size()) * 1000 + round, "all_gather");
+
+            const int root = round % size;
+            std::vector<int> news(count, rank == root ? round + 7 : -1);
+            ddl::broadcast(ranks, news, root);
+            require(news == std::vector<int>(count, round + 7), "broadcast");
+
+            std::vector<int> out(p * count), in(p * count);
+            for (std::size_t i = 0; i < in.size(); ++i) in[i] = rank * 100 + static_cast<int>(i / count) + round;
+            ddl::all_to_all(ranks, in, out);
+            for (std::size_t i = 0; i < out.size(); ++i)
+                require(out[i] == static_cast<int>(i / count) * 100 + rank + round, "all_to_all");
+
+            std::vector<int> total(rank == root ? count : 0);
+            ddl::reduce(ranks, std::vector<int>(count, rank + 1), total, ddl::sum{}, root);
+            for (const int each : total) require(each == size * (size + 1) / 2, "reduce");
+        }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(calls_that_are_spread_do_not_meet_each_other) {
+    for (const int size : {1, 2, 3, 5, 9})
+        ddl::threads::run(
+            size,
+            [](ddl::threads& team) {
+                spreading ranks{std::move(team)};
+                call_in_turns(ranks);
+            },
+            patient);
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_turned_and_ranks_that_did_not_turn_alike_again) {
+    ddl::threads::run(
+        3,
+        [](ddl::threads& team) {
+            spreading ranks{std::move(team)};
+            for (int round = 0; round < 6; ++round) {
+                const bool alone = ranks.rank() == round % 3;
+                std::vector<int> data(5000, 1);
+                const ddl::error failure = error_of([&] {
+                    if (!alone) ddl::allreduce(ranks, data);
+                    else if (round % 2 == 0) ddl::barrier(ranks);
+                    else (void)ranks.split(0, 0);
+                });
+                require(failure.code() == ddl::errc::mismatch, failure.what());
+                for (const std::size_t count : {300U, 5000U}) {
+                    std::vector<int> again(count, 1);
+                    ddl::allreduce(ranks, again);
+                    require(again == std::vector<int>(count, 3), "it is out of order afterwards");
+                }
+            }
+        },
+        patient);
+}
