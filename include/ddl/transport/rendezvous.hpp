@@ -107,7 +107,7 @@ private:
     /// All that is said. One layout of the shared memory has one `magic`.
     struct note {
         enum kind : std::int32_t { nothing, greeting, file, ready, impatient, go, refusal };
-        char magic[8] = {'d', 'd', 'l', ' ', 's', 'h', 'm', '1'};
+        char magic[8] = {'d', 'd', 'l', ' ', 's', 'h', 'm', '2'};
         kind what = nothing;
         std::int32_t rank = -1;
         std::int32_t size = 0;
