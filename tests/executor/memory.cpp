@@ -4,20 +4,11 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <functional>
-#include <set>
 
 #include "../collective/places.hpp"
 #include "../collective/require.hpp"
-
-// Ranks that spread what they stage, whatever processor runs the test.
-struct spread_threads : ddl::threads {
-    explicit spread_threads(ddl::threads&& team) : ddl::threads{std::move(team)} {}
-};
-template <>
-inline constexpr ddl::direct_limits ddl::limits_of<spread_threads>{.spread = 1 << 18};
 
 namespace {
 
@@ -179,41 +170,6 @@ BOOST_AUTO_TEST_CASE(what_is_carried_and_staged_is_there_when_all_have_announced
     };
     places::threads::run(3, body);
     places::processes::run(3, body);
-}
-
-BOOST_AUTO_TEST_CASE(segments_that_are_spread_lie_apart_and_come_back) {
-    ddl::threads::run(1, [](ddl::threads& team) {
-        spread_threads ranks{std::move(team)};
-        const std::byte* const window = ranks.window(0);
-        for (const std::size_t each : {100U, 1000U, 4096U})
-            for (const int parts : {1, 2, 3})
-                for (const std::size_t longest : {each / 2, each, 3 * each}) {
-                    std::set<std::size_t> begins;
-                    for (int round = 0; round < 64; ++round) {
-                        ddl::memory_call here{ranks, calling(1), true};
-                        ranks.turn_staging();
-                        here.template spread<int>(longest, each, parts, parts);
-                        // two segments of each part, of which one is read and one filled
-                        std::set<std::size_t> under_way;
-                        for (std::size_t turn = 0; turn < 2; ++turn)
-                            for (int part = 0; part < parts; ++part) {
-                                const auto* const first = here.template staged<int>(0, turn, part, each, 60);
-                                const auto at =
-                                    static_cast<std::size_t>(reinterpret_cast<const std::byte*>(first) - window);
-                                const std::size_t bytes = std::min(longest, each) * sizeof(int);
-                                require(at + bytes <= ranks.window_bytes(), "beyond the window");
-                                for (const std::size_t other : under_way)
-                                    require(other + bytes <= at || at + bytes <= other, "two segments overlap");
-                                under_way.insert(at);
-                                if (turn == 0 && part == 0) begins.insert(at);
-                            }
-                        here.announce();
-                        here.end();
-                    }
-                    require(begins.size() > 2, "calls stage in the same lines again and again");
-                    if (each == 4096) require(begins.size() < 64, "they never come back");
-                }
-    });
 }
 
 BOOST_AUTO_TEST_CASE(ranks_whose_calls_differ_all_hear_of_it) {

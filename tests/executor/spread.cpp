@@ -8,6 +8,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "../collective/oracle.hpp"
@@ -24,7 +26,6 @@ namespace {
 
 struct alignas(128) pair_of_lines {
     int value = 0;
-    bool operator==(const pair_of_lines& other) const { return value == other.value; }
 };
 
 /// Calls of many lengths one after the other, each of which finds what it stages where others have staged before.
@@ -67,6 +68,42 @@ void call_in_turns(Ranks& ranks) {
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(segments_that_are_spread_lie_apart_and_come_back) {
+    const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::barrier, 1, 0);
+    ddl::threads::run(1, [&](ddl::threads& team) {
+        spreading ranks{std::move(team)};
+        const std::byte* const window = ranks.window(0);
+        for (const std::size_t each : {100U, 1000U, 4096U})
+            for (const int parts : {1, 2, 3})
+                for (const std::size_t longest : {each / 2, each, 3 * each}) {
+                    std::set<std::size_t> begins;
+                    for (int round = 0; round < 64; ++round) {
+                        ddl::memory_call here{ranks, what, true};
+                        ranks.turn_staging();
+                        here.spread<int>(longest, each, parts, parts);
+                        // two segments of each part, of which one is read and one filled
+                        std::set<std::size_t> under_way;
+                        for (std::size_t turn = 0; turn < 2; ++turn)
+                            for (int part = 0; part < parts; ++part) {
+                                const auto* const first = here.staged<int>(0, turn, part, each, 60);
+                                const auto at =
+                                    static_cast<std::size_t>(reinterpret_cast<const std::byte*>(first) - window);
+                                const std::size_t bytes = std::min(longest, each) * sizeof(int);
+                                require(at + bytes <= ranks.window_bytes(), "beyond the window");
+                                for (const std::size_t other : under_way)
+                                    require(other + bytes <= at || at + bytes <= other, "two segments overlap");
+                                under_way.insert(at);
+                                if (turn == 0 && part == 0) begins.insert(at);
+                            }
+                        here.announce();
+                        here.end();
+                    }
+                    require(begins.size() > 2, "calls stage in the same lines again and again");
+                    if (each == 4096) require(begins.size() < 64, "they never come back");
+                }
+    });
+}
 
 BOOST_AUTO_TEST_CASE(calls_that_are_spread_do_not_meet_each_other) {
     for (const int size : {1, 2, 3, 5, 9})

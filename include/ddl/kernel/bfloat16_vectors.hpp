@@ -75,8 +75,8 @@ struct bfloat16_vectors {
         __builtin_memcpy(&below, first, sizeof below);
         __builtin_memcpy(&above, second, sizeof above);
         const int lost = set::subnormal(below) | set::subnormal(above);
-        typename set::narrow
-            codes;  // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
+        typename set::narrow codes;
+        // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
         asm("vcvtne2ps2bf16 {%[below], %[above], %[codes]|%[codes], %[above], %[below]}\n\t"
             "vpermw %[codes], %[in_turns], %[codes]"
             : [codes] "=&v"(codes)
