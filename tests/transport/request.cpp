@@ -3,9 +3,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
 #include <poll.h>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 
 using ddl::request;
 
@@ -48,6 +51,21 @@ BOOST_AUTO_TEST_CASE(a_failure_is_thrown_each_time_somebody_asks) {
     BOOST_CHECK_THROW(one.test(), std::domain_error);
     BOOST_CHECK_THROW(one.wait(), std::domain_error);
     BOOST_CHECK_THROW(one.wait(), std::domain_error);
+}
+
+BOOST_AUTO_TEST_CASE(who_finishes_it_may_let_go_of_it_after_the_failure_was_read) {
+    request one = request::pending();
+    std::thread finishes{[mine = one]() mutable {
+        mine.finish(std::make_exception_ptr(std::domain_error("it failed")));
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        mine = request();
+    }};
+    try {
+        const request waited = std::exchange(one, request());
+        waited.wait();
+        BOOST_ERROR("it did not fail");
+    } catch (const std::domain_error& thrown) { BOOST_TEST(thrown.what() == std::string("it failed")); }
+    finishes.join();
 }
 
 BOOST_AUTO_TEST_CASE(several_threads_may_wait) {
