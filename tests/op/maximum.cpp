@@ -30,7 +30,8 @@ static_assert(combines<maximum, float> && combines<maximum, std::uint8_t> && com
 static_assert(combines<maximum, version>, "anything that has a < b");
 static_assert(!combines<maximum, bool>, "write logical_or");
 static_assert(!combines<maximum, std::complex<float>>, "complex numbers have no order");
-static_assert(std::is_same_v<ddl::accumulator_t<maximum, ddl::half>, float> && combines<maximum, ddl::half>);
+static_assert(std::is_same_v<ddl::accumulator_t<maximum, ddl::half>, ddl::half> && combines<maximum, ddl::half>);
+static_assert(std::is_same_v<ddl::accumulator_t<maximum, float>, float>);
 
 BOOST_AUTO_TEST_CASE(every_pair_of_small_integers) {
     for (int a = -128; a < 128; ++a)

@@ -30,7 +30,8 @@ static_assert(combines<minimum, float> && combines<minimum, std::uint8_t> && com
 static_assert(combines<minimum, version>, "anything that has a < b");
 static_assert(!combines<minimum, bool>, "write logical_and");
 static_assert(!combines<minimum, std::complex<float>>, "complex numbers have no order");
-static_assert(std::is_same_v<ddl::accumulator_t<minimum, ddl::half>, float> && combines<minimum, ddl::half>);
+static_assert(std::is_same_v<ddl::accumulator_t<minimum, ddl::half>, ddl::half> && combines<minimum, ddl::half>);
+static_assert(std::is_same_v<ddl::accumulator_t<minimum, float>, float>);
 
 BOOST_AUTO_TEST_CASE(every_pair_of_small_integers) {
     for (int a = -128; a < 128; ++a)

@@ -22,6 +22,9 @@ struct bfloat16 {
 
     static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept { return std::bit_cast<bfloat16>(bits); }
 
+    static constexpr std::uint16_t greatest = 0x7f80;  // the code of infinity: those above it are NaNs
+    static constexpr std::uint16_t quiet = 0x40;       // what makes a NaN quiet
+
     /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
     static constexpr std::uint32_t code_of(float value) noexcept {
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);

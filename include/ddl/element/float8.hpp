@@ -24,6 +24,9 @@ struct float8_e4m3 {
 
     static constexpr float8_e4m3 from_bits(std::uint8_t bits) noexcept { return std::bit_cast<float8_e4m3>(bits); }
 
+    static constexpr std::uint8_t greatest = 0x7e;  // the code of 448: the one above it is NaN
+    static constexpr std::uint8_t quiet = 0;
+
     /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
     static constexpr std::uint32_t code_of(float value) noexcept {
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
@@ -54,6 +57,9 @@ struct float8_e5m2 {
     constexpr operator float() const noexcept { return value_of(bits); }
 
     static constexpr float8_e5m2 from_bits(std::uint8_t bits) noexcept { return std::bit_cast<float8_e5m2>(bits); }
+
+    static constexpr std::uint8_t greatest = 0x7c;  // the code of infinity: those above it are NaNs
+    static constexpr std::uint8_t quiet = 0x03;     // what makes a NaN that of `code_of`
 
     /// The bits of the value nearest to `value`, and what bits stand for, in whole words: a loop over words vectorises.
     static constexpr std::uint32_t code_of(float value) noexcept {
