@@ -24,7 +24,7 @@ ddl::protocol exchange(Ranks& ranks, std::size_t each) {
     const auto way = ddl::direct_move(ddl::memory_call{ranks, what, true},
                                       ddl::published_blocks{static_cast<const int*>(in.data() + skipped), count,
                                                             ranks.size(), first, length, each, ranks.rank()},
-                                      [&](auto copy) {
+                                      count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
                                           for (int peer = 0; peer < ranks.size(); ++peer)
                                               copy(peer, ranks.rank(), out.data() + first(0, peer));
                                       });
@@ -50,6 +50,15 @@ BOOST_AUTO_TEST_CASE(blocks_that_all_can_map_are_not_staged) {
         3, [](auto& ranks) { require(exchange(ranks, 70'000) == ddl::protocol::staged, "peers cannot map it"); });
 }
 
+BOOST_AUTO_TEST_CASE(results_that_no_cache_would_keep_are_stored_past_it) {
+    const auto body = [](auto& ranks) {
+        ranks.set_caches({.second = 1, .last = 1});
+        for (const std::size_t each : {5, 63, 1001, 70'001}) exchange(ranks, each);
+    };
+    places::threads::run(3, body);
+    places::processes::run(3, body);
+}
+
 BOOST_AUTO_TEST_CASE(blocks_are_published_by_those_that_have_some) {
     const auto body = [](auto& ranks) {
         // rank r publishes r blocks of r * 1000 elements each; everybody takes the last block of everybody
@@ -62,7 +71,7 @@ BOOST_AUTO_TEST_CASE(blocks_are_published_by_those_that_have_some) {
         for (int peer = 0; peer < ranks.size(); ++peer) taken.emplace_back(static_cast<std::size_t>(peer) * 9000);
         const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::gather, 1, 0);
         const ddl::published_blocks blocks{in.data(), count, 4, first, length, std::size_t{27'000}};
-        ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, [&](auto copy) {
+        ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, std::size_t{4 * 54'000}, [&](auto copy) {
             for (int peer = 1; peer < ranks.size(); ++peer)
                 copy(peer, peer - 1, taken[static_cast<std::size_t>(peer)].data());
         });

@@ -68,12 +68,9 @@ private:
         return ours.out != 0 ? ours : places{};
     }
 
-    /// Where operands and results of all ranks fill half of the last cache or more, results are stored past it, if the line
-    /// that they overwrite was not read: they would not stay there for long, beside what else a machine does.
     kernel::stores how() const noexcept {
         const std::size_t all = 2 * count_ * sizeof(Element) * static_cast<std::size_t>(size_);
-        return in_ != out_ && all >= here_.ranks().cache_bytes() / 2 ? kernel::stores::streamed
-                                                                     : kernel::stores::cached;
+        return in_ != out_ ? here_.stores_beside(all) : kernel::stores::cached;
     }
 
     /// Every rank folds everything; its own vector where it lies.

@@ -151,14 +151,21 @@ protocol direct_stream(memory_call<Transport>& here, const published_blocks<Elem
     return way;
 }
 
-/// Every rank takes copies: `wants(copy)` calls `copy(peer, part, to)` for each block that this rank wants.
+/// Every rank takes copies: `wants(copy)` calls `copy(peer, part, to)` for each block that this rank wants. All ranks together
+/// want `results` elements.
 template <memory_transport Transport, class Element, class First, class Length, class Wants>
-protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks, Wants wants) {
+protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks,
+                     std::size_t results, Wants wants) {
+    std::size_t all = results;
+    for (int peer = 0; peer < here.size(); ++peer)
+        for (int part = 0; part < blocks.parts; ++part) all += blocks.length(peer, part);
+    const kernel::stores how = here.stores_beside(all * sizeof(Element));
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {
         wants([&](int peer, int part, Element* to) {
             if (const auto length = segment_length(blocks.length(peer, part), begin, most); length != 0)
-                kernel::copy(fetch(peer, part), to + begin, length);
+                kernel::copy(fetch(peer, part), to + begin, length, how);
         });
+        kernel::settle(how);
     });
 }
 

@@ -69,7 +69,7 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
                     published_blocks{static_cast<const Accumulator*>(data), shares.cut.count, 1,
                                      [&](int peer, int) { return shares.first(peer); },
                                      [&](int peer, int) { return shares.length(peer); }, shares.longest()},
-                    [&](auto copy) {
+                    shares.cut.count * static_cast<std::size_t>(node.size() - 1), [&](auto copy) {
                         for (int peer = 0; peer < node.size(); ++peer)
                             if (peer != rank) copy(peer, 0, data + shares.first(peer));
                     });

@@ -91,7 +91,7 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
             direct_move(memory_call{ranks, what, Checking::compares},
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
-                        [&](auto copy) {
+                        count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
                             for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, 0, out + blocks.first(peer));
                         });
         } else {
@@ -116,7 +116,7 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
                 memory_call{ranks, what, Checking::compares},
                 published_blocks{static_cast<const Element*>(data), count, 1, [](int, int) { return std::size_t{0}; },
                                  [&](int peer, int) { return peer == root ? count : 0; }, count},
-                [&](auto copy) {
+                count * static_cast<std::size_t>(ranks.size() - 1), [&](auto copy) {
                     if (ranks.rank() != root) copy(root, 0, data);
                 });
         } else {
@@ -141,7 +141,7 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return peer == root ? 0 : blocks.length(peer); },
                                          blocks.longest()},
-                        [&](auto copy) {
+                        count, [&](auto copy) {
                             for (int peer = 0; peer < ranks.size() && ranks.rank() == root; ++peer)
                                 copy(peer, 0, out + blocks.first(peer));
                         });
@@ -167,7 +167,7 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
                                          [&](int, int part) { return blocks.first(part); },
                                          [&](int peer, int part) { return peer == root ? blocks.length(part) : 0; },
                                          blocks.longest(), ranks.rank()},
-                        [&](auto copy) { copy(root, ranks.rank(), out); });
+                        count, [&](auto copy) { copy(root, ranks.rank(), out); });
         } else {
             walk<keep, Element>(
                 ranks, what, Checking::compares, Chosen::scatter(ranks.size(), root), blocks.longest(), keep{},
@@ -191,7 +191,7 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
             direct_move(memory_call{ranks, what, Checking::compares},
                         published_blocks{in, count, size, [&](int, int part) { return first(part); },
                                          [&](int, int) { return each; }, each, ranks.rank()},
-                        [&](auto copy) {
+                        count * static_cast<std::size_t>(size), [&](auto copy) {
                             for (int i = 0; i < size; ++i) {
                                 const int peer = (ranks.rank() + i) % size;  // not all of them at once at rank 0
                                 copy(peer, ranks.rank(), out + first(peer));

@@ -136,7 +136,8 @@ protected:
     memory_ranks(rank_memory memory, int rank, int size, timeout limit, std::vector<rank_memory> enclosing = {})
         : memory_{memory}, enclosing_{std::move(enclosing)}, rank_{rank}, size_{size}, limit_{limit},
           spins_{size > cores_for(size) ? patience::crowded : patience::alone},
-          cache_bytes_{caches::of_this_machine().last}, queue_{std::make_unique<call_queue>()} {}
+          cache_bytes_{std::min(caches::of_this_machine().last, most_of_cache * static_cast<std::size_t>(size))},
+          queue_{std::make_unique<call_queue>()} {}
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{from.memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
           limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},
@@ -228,6 +229,10 @@ private:
         const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
         throw told_.exchange(true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
     }
+
+    /// What a rank may expect to keep in the last cache. One that is larger is shared with more cores than take part, or than a
+    /// virtual machine shows.
+    static constexpr std::size_t most_of_cache = std::size_t{64} << 20;
 
     rank_memory memory_;
     std::vector<rank_memory> enclosing_;
