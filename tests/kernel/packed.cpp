@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/element/elements.hpp>
 #include <ddl/kernel/combine.hpp>
+#include <ddl/kernel/fold.hpp>
 #include <ddl/kernel/packed.hpp>
+#include <ddl/op/sum.hpp>
 
 #include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -111,6 +114,33 @@ BOOST_AUTO_TEST_CASE(a_subnormal_at_any_place_of_a_block_is_not_taken_for_zero) 
                 map_packed<ddl::bfloat16, lie::in_planes, Here>(kept.data(), length, same, values.data());
             });
             for (std::size_t i = 0; i < length; ++i) BOOST_TEST(kept[i].bits == values[i].bits);
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(sums_have_the_bits_of_one_element_at_a_time, Narrow, narrow_elements) {
+    const auto left = codes<Narrow>();
+    const ddl::kernel::combining<ddl::sum, float> add{ddl::sum{}};
+    on_all_vectors([&](auto which) {
+        for (const std::size_t turned : {0U, 1U, 77U, 128U, 255U}) {  // beside small values, their negatives, NaNs
+            std::vector<Narrow> right(left.size()), narrow(left.size()), of_wide(left.size());
+            for (std::size_t i = 0; i < left.size(); ++i)
+                right[i] = left[(i + turned * left.size() / 256) % left.size()];
+            std::vector<float> wide(left.size());
+            run<decltype(which)::value>([&]<vectors Here>() {
+                map_packed<Narrow, lie::in_planes, Here>(narrow.data(), narrow.size(), add, left.data(), right.data());
+                map_packed<Narrow, lie::in_planes, Here>(wide.data(), wide.size(), same, left.data());
+                map_packed<Narrow, lie::in_planes, Here>(of_wide.data(), of_wide.size(), add,
+                                                         static_cast<const float*>(wide.data()), right.data());
+            });
+            int wrong = 0;
+            for (std::size_t i = 0; i < left.size(); ++i) {
+                const Narrow expected{static_cast<float>(left[i]) + static_cast<float>(right[i])};
+                if (std::isnan(static_cast<float>(expected)))  // which of two, an addition does not say
+                    wrong += !std::isnan(static_cast<float>(narrow[i])) + !std::isnan(static_cast<float>(of_wide[i]));
+                else wrong += (narrow[i].bits != expected.bits) + (of_wide[i].bits != expected.bits);
+            }
+            BOOST_TEST(wrong == 0);
         }
     });
 }

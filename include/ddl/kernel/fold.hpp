@@ -55,6 +55,7 @@ constexpr void map_blocks(To* to, std::size_t count, const Value& value, const F
 /// What a loop calls for two values: the op, here and below as a type that all folds of one op and element share.
 template <class Op, class Accumulator>
 struct combining {
+    static constexpr bool adds = std::is_same_v<Op, sum>;
     const Op& op;
     constexpr Accumulator operator()(const Accumulator& l, const Accumulator& r) const { return op(l, r); }
 };
