@@ -39,22 +39,17 @@ struct bfloat16_words<8> {
 /// The instruction that rounds to bfloat16, for loops of `Which` vectors.
 template <vectors Which>
 struct bfloat16_vectors {
-    /// Whether such a loop may add and round by it.
-    static constexpr bool may_add =
+    /// Whether such a loop may hold it. Not those that clang compiles for machines that it does not know: they store in two
+    /// halves what the instruction would load as one, for 16 words, which then waits.
+    static constexpr bool round =
 #if !defined(__x86_64__) || defined(__CUDACC__)
         false;
 #elif defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
         true;
-#else
-        Which == vectors::avx512;
-#endif
-    /// Whether it may round what other code has stored. Not one that clang compiles for machines that it does not know: that code
-    /// stores in two halves what the instruction would load as one, for 16 words, which then waits.
-    static constexpr bool may_round =
-#if defined(__clang__) && !defined(__AVX512BW__)
+#elif defined(__clang__)
         false;
 #else
-        may_add;
+        Which == vectors::avx512;
 #endif
 
 #if defined(__x86_64__) && !defined(__CUDACC__)
@@ -75,55 +70,11 @@ struct bfloat16_vectors {
     /// to be zero, they are.
     [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static bool set_words(const float* first, const float* second,
                                                                                 std::uint32_t* to) noexcept {
-        typename bfloat16_words<words>::wide below, above;
+        using set = bfloat16_words<words>;
+        typename set::wide below, above;
         __builtin_memcpy(&below, first, sizeof below);
         __builtin_memcpy(&above, second, sizeof above);
-        return round<words>(below, above, to);
-    }
-
-    /// How many words `add_words` sets.
-    static constexpr std::size_t added = 16;
-
-    /// Sets words to the sums of those at `left` and `right`, rounded as above: nothing between them passes through memory.
-    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static bool add_words(const bfloat16* left,
-                                                                                const bfloat16* right,
-                                                                                void* to) noexcept {
-        wide_words first, second;
-        widen(left, first);
-        widen(right, second);
-        return round<added>(first.below + second.below, first.above + second.above, to);
-    }
-    /// The same where what is at `left` is wide: the first value of each word, then, `apart` floats later, the second.
-    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static bool add_words(const float* left, std::size_t apart,
-                                                                                const bfloat16* right,
-                                                                                void* to) noexcept {
-        wide_words first, second;
-        __builtin_memcpy(&first.below, left, sizeof first.below);
-        __builtin_memcpy(&first.above, left + apart, sizeof first.above);
-        widen(right, second);
-        return round<added>(first.below + second.below, first.above + second.above, to);
-    }
-
-private:
-    struct wide_words {
-        typename bfloat16_words<added>::wide below, above;
-    };
-
-    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::always_inline]] static inline void widen(
-        const bfloat16* from, wide_words& to) noexcept {
-        typedef std::uint32_t codes __attribute__((vector_size(64)));
-        codes pairs;
-        __builtin_memcpy(&pairs, from, sizeof pairs);
-        const codes below = pairs << 16, above = pairs & 0xffff0000U;
-        __builtin_memcpy(&to.below, &below, sizeof below);
-        __builtin_memcpy(&to.above, &above, sizeof above);
-    }
-
-    template <std::size_t Words, class Wide>
-    [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl"), gnu::always_inline]] static inline bool round(
-        const Wide& below, const Wide& above, void* to) noexcept {
-        using set = bfloat16_words<Words>;
-        if ((set::subnormal(below) | set::subnormal(above)) != 0) return false;
+        const int lost = set::subnormal(below) | set::subnormal(above);
         typename set::narrow codes;
         // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
         asm("vcvtne2ps2bf16 {%[below], %[above], %[codes]|%[codes], %[above], %[below]}\n\t"
@@ -131,7 +82,7 @@ private:
             : [codes] "=&v"(codes)
             : [below] "v"(below), [above] "v"(above), [in_turns] "v"(set::in_turns));
         __builtin_memcpy(to, &codes, sizeof codes);
-        return true;
+        return lost == 0;
     }
 #endif
 };

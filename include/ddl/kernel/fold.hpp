@@ -55,7 +55,6 @@ constexpr void map_blocks(To* to, std::size_t count, const Value& value, const F
 /// What a loop calls for two values: the op, here and below as a type that all folds of one op and element share.
 template <class Op, class Accumulator>
 struct combining {
-    static constexpr bool adds = std::is_same_v<Op, sum>;
     const Op& op;
     constexpr Accumulator operator()(const Accumulator& l, const Accumulator& r) const { return op(l, r); }
 };
@@ -138,7 +137,7 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     using accumulator = accumulator_t<Op, Element>;
     using narrow = packed_as<Element, accumulator>;
     constexpr bool fuses = contracts<Op, accumulator>;
-    constexpr std::size_t length = tile<accumulator>;
+    constexpr std::size_t length = tile<accumulator> * (packs<Element, accumulator> ? 2 : 1);  // narrow ones are shorter
     constexpr lie How = lie::in_planes;
     const combining<Op, accumulator> add{op};
     const auto add_last = [&] {

@@ -164,32 +164,6 @@ template <class Narrow, lie How, class To, class Value, class... From>
     std::memcpy(static_cast<void*>(to), results, sizeof results);
 }
 
-/// A `value` of two operands that is their sum.
-template <class Value>
-concept adds = requires { requires Value::adds; };
-
-/// The sums of a block by instructions of `Vectors` alone. Those of which one is subnormal are left to `value`.
-template <class Vectors, lie How, class Value, class Left>
-[[gnu::always_inline]] inline void add_pairs(bfloat16* to, const Value& value, const Left* left,
-                                             const bfloat16* right) {
-    using lefts_of =
-        std::conditional_t<std::is_same_v<Left, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>;
-    for (std::size_t at = 0; at < packed_words<bfloat16>; at += Vectors::added) {
-        if constexpr (std::is_same_v<Left, bfloat16>) {
-            if (Vectors::add_words(left + 2 * at, right + 2 * at, to + 2 * at)) continue;
-        } else {
-            if (Vectors::add_words(left + at, packed_words<bfloat16>, right + 2 * at, to + 2 * at)) continue;
-        }
-        const lefts_of lefts{left};
-        const pairs<bfloat16, How> rights{right};
-        for (std::size_t i = at; i < at + Vectors::added; ++i) {
-            const std::uint32_t word = bfloat16::code_of(value(lefts.first(i), rights.first(i))) |
-                                       bfloat16::code_of(value(lefts.second(i), rights.second(i))) << 16;
-            std::memcpy(static_cast<void*>(to + 2 * i), &word, sizeof word);
-        }
-    }
-}
-
 /// The same by the instruction of `Vectors` that rounds to bfloat16.
 template <class Vectors, lie How, class Value, class... From>
 [[gnu::always_inline]] inline void round_pairs(bfloat16* to, const Value& value, const From*... from) {
@@ -222,14 +196,11 @@ template <class From>
 template <class Narrow, lie How, vectors Which, class To, class Value, class... From>
 [[gnu::always_inline]] inline void map_packed(To* to, std::size_t count, const Value& value, const From*... from) {
     using block_of = packed_values<Narrow, How, Which>;
-    constexpr bool may_add = bfloat16_vectors<Which>::may_add && adds<Value> &&
-                             (How == lie::in_planes || (std::is_same_v<From, bfloat16> && ...));
-    if constexpr (std::is_same_v<To, bfloat16> && (may_add || bfloat16_vectors<Which>::may_round))
+    if constexpr (std::is_same_v<To, bfloat16> && bfloat16_vectors<Which>::round)
         if (bfloat16_vectors<Which>::are_here()) {
             for (std::size_t i = 0; i < count; i += packed_block<bfloat16>) {
                 (ask_ahead(from + i, packed_block<bfloat16>), ...);
-                if constexpr (may_add) add_pairs<bfloat16_vectors<Which>, How>(to + i, value, from + i...);
-                else round_pairs<bfloat16_vectors<Which>, How>(to + i, value, from + i...);
+                round_pairs<bfloat16_vectors<Which>, How>(to + i, value, from + i...);
             }
             return;
         }
