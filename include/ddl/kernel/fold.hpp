@@ -137,7 +137,8 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     using accumulator = accumulator_t<Op, Element>;
     using narrow = packed_as<Element, accumulator>;
     constexpr bool fuses = contracts<Op, accumulator>;
-    constexpr std::size_t length = tile<accumulator> * (packs<Element, accumulator> ? 2 : 1);  // narrow ones are shorter
+    constexpr std::size_t length =
+        tile<accumulator> * (packs<Element, accumulator> ? 2 : 1);  // narrow ones are shorter
     constexpr lie How = lie::in_planes;
     const combining<Op, accumulator> add{op};
     const auto add_last = [&] {
