@@ -167,10 +167,11 @@ private:
                     kernel::hand_back(reinterpret_cast<std::byte*>(place(peer)), length * sizeof(Element));
             here_.step();
             if (!takes) continue;
-            for (int block = 0; block < size_; ++block)
-                if (block != rank_)
-                    kernel::copy<Element>(own_place(turn, block, each), out_ + blocks.first(block) + begin,
-                                          segment_length(blocks.length(block), begin, each), how());
+            for (int i = 1; i < size_; ++i) {  // not all ranks at once at the first block
+                const int block = (rank_ + i) % size_;
+                kernel::copy<Element>(own_place(turn, block, each), out_ + blocks.first(block) + begin,
+                                      segment_length(blocks.length(block), begin, each), how());
+            }
         }
         kernel::settle(how());
         return protocol::staged;

@@ -151,8 +151,9 @@ protocol direct_stream(memory_call<Transport>& here, const published_blocks<Elem
     return way;
 }
 
-/// Every rank takes copies: `wants(copy)` calls `copy(peer, part, to)` for each block that this rank wants. All ranks together
-/// want `results` elements.
+/// Every rank takes copies: `wants(copy)` calls `copy(peer, part, to)` for each block that this rank wants, best in the order of
+/// its own, then those of the ranks after it: two ranks that read the same lines at once hold each other up. All ranks
+/// together want `results` elements.
 template <memory_transport Transport, class Element, class First, class Length, class Wants>
 protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks,
                      std::size_t results, Wants wants) {

@@ -70,8 +70,10 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
                                      [&](int peer, int) { return shares.first(peer); },
                                      [&](int peer, int) { return shares.length(peer); }, shares.longest()},
                     shares.cut.count * static_cast<std::size_t>(node.size() - 1), [&](auto copy) {
-                        for (int peer = 0; peer < node.size(); ++peer)
-                            if (peer != rank) copy(peer, 0, data + shares.first(peer));
+                        for (int i = 1; i < node.size(); ++i) {
+                            const int peer = (rank + i) % node.size();
+                            copy(peer, 0, data + shares.first(peer));
+                        }
                     });
     } else if constexpr (std::same_as<Inner, direct>) {
         direct_fold_blocks(

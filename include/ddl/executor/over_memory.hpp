@@ -92,7 +92,10 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
                         count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
-                            for (int peer = 0; peer < ranks.size(); ++peer) copy(peer, 0, out + blocks.first(peer));
+                            for (int i = 0; i < ranks.size(); ++i) {  // the own block first: see direct_move
+                                const int peer = (ranks.rank() + i) % ranks.size();
+                                copy(peer, 0, out + blocks.first(peer));
+                            }
                         });
         } else {
             const auto program = all_gather_program<Chosen>(ranks.size());
@@ -193,7 +196,7 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
                                          [&](int, int) { return each; }, each, ranks.rank()},
                         count * static_cast<std::size_t>(size), [&](auto copy) {
                             for (int i = 0; i < size; ++i) {
-                                const int peer = (ranks.rank() + i) % size;  // not all of them at once at rank 0
+                                const int peer = (ranks.rank() + i) % size;
                                 copy(peer, ranks.rank(), out + first(peer));
                             }
                         });
