@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <span>
 #include <tuple>
+#include <vector>
 
 #include "oracle.hpp"
 #include "sweep.hpp"
@@ -28,6 +31,25 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_rank_has_what_the_root_had, Place, every_pla
         for (const int root : roots(ranks.size()))
             for (const std::size_t count : lengths_at(root, ranks.size()))
                 every_schedule::each([&]<class Schedule>() { spreads<Schedule>(ranks, count, root); });
+    });
+}
+
+BOOST_AUTO_TEST_CASE(the_root_brings_a_part_to_those_whose_memory_it_can_map) {
+    places::processes::run(4, [](auto& ranks) {
+        for (const std::size_t count :
+             {std::size_t{2048}, std::size_t{2085}, std::size_t{20'001}, std::size_t{500'003}})
+            for (int private_rank = -1; private_rank < ranks.size(); ++private_rank) {
+                auto* const mapped =
+                    reinterpret_cast<int*>(ranks.scratch((count + 2) * sizeof(int), ddl::scratch_for::fusion));
+                std::vector<int> own(count + 2);
+                int* const data = ranks.rank() == private_rank ? own.data() : mapped;
+                data[0] = data[count + 1] = -7;
+                for (std::size_t i = 0; i < count; ++i) data[1 + i] = small_value(ranks.rank(), i);
+                ddl::broadcast(ranks, std::span{data + 1, count}, 1);
+                for (std::size_t i = 0; i < count; ++i) require(data[1 + i] == small_value(1, i), "another value");
+                require(data[0] == -7 && data[count + 1] == -7, "it wrote beside the buffer");
+                ddl::barrier(ranks);  // before the memory of the others is written anew
+            }
     });
 }
 

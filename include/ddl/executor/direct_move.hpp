@@ -19,6 +19,8 @@ struct published_blocks {
     Length length;
     std::size_t longest;
     int kept = -1;  // the part of this rank, where part `r` is wanted by rank `r` alone
+    /// Where this rank wants the only block, if one rank hands it to all others.
+    std::remove_const_t<Element>* into = nullptr;
 
     bool any_of(int rank) const {
         for (int part = 0; part < parts; ++part)
@@ -49,6 +51,31 @@ protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, C
     consume(std::size_t{0}, blocks.longest,
             [&](int peer, int part) { return reinterpret_cast<const element*>(here.carried(peer)) + place(part); });
     return protocol::in_notice;
+}
+
+/// How many elements of the only block each rank fetches, if its publisher, who wants nothing itself, brings it the rest: so many
+/// that all ranks copy alike.
+template <memory_transport Transport, class Blocks>
+std::size_t fetched_part(const memory_call<Transport>& here, const Blocks& blocks) {
+    constexpr std::size_t together = 64;  // so that no cache line is written by both
+    const auto ranks = static_cast<std::size_t>(here.size());
+    return (blocks.longest / ranks * (ranks - 1) + together - 1) / together * together;
+}
+
+/// Brings the ranks whose memory can be mapped the part of this rank's only block that they do not fetch.
+template <memory_transport Transport, class Blocks>
+void bring_part(memory_call<Transport>& here, const Blocks& blocks) {
+    using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
+    const std::size_t fetched = fetched_part(here, blocks);
+    if (fetched >= blocks.longest) return;
+    const auto how = here.stores_beside(blocks.longest * sizeof(element) * static_cast<std::size_t>(here.size()));
+    for (int i = 1; i < here.size(); ++i) {
+        const int peer = (here.rank() + i) % here.size();
+        if (const std::uint64_t out = here.announced(peer).out; out != 0)
+            kernel::copy(blocks.in + fetched, here.template mapped<element>(peer, out, blocks.longest) + fetched,
+                         blocks.longest - fetched, how);
+    }
+    kernel::settle(how);
 }
 
 /// Hands out blocks that are longer: straight from where they lie if all ranks can map them, else staged in segments.
@@ -103,10 +130,14 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     ours.past_line = here.past_line(blocks.in);
     if (publishes && (each == 0 || bytes >= here.limits().mapped_move))
         ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
+    if (!publishes && blocks.into != nullptr)
+        ours.out = here.ranks().address_of(blocks.into, blocks.longest * sizeof(element));
 
     if (here.announce_or_stage(ours, publishing, [&] { stage(0); })) {
         here.share([&] {
-            consume(std::size_t{0}, blocks.longest, [&](int peer, int part) {
+            if (publishes && blocks.into != nullptr) return bring_part(here, blocks);
+            const std::size_t fetched = ours.out != 0 ? fetched_part(here, blocks) : blocks.longest;
+            consume(std::size_t{0}, fetched, [&](int peer, int part) {
                 const std::size_t first = blocks.first(peer, part);
                 return here.template mapped<const element>(peer, here.announced(peer).in,
                                                            first + blocks.length(peer, part)) +

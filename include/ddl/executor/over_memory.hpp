@@ -115,13 +115,17 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
     const call what = describe<no_op, Element, Schedule>(collective::broadcast, count, root);
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_move(
-                memory_call{ranks, what, Checking::compares},
-                published_blocks{static_cast<const Element*>(data), count, 1, [](int, int) { return std::size_t{0}; },
-                                 [&](int peer, int) { return peer == root ? count : 0; }, count},
-                count * static_cast<std::size_t>(ranks.size() - 1), [&](auto copy) {
-                    if (ranks.rank() != root) copy(root, 0, data);
-                });
+            published_blocks block{static_cast<const Element*>(data),
+                                   count,
+                                   1,
+                                   [](int, int) { return std::size_t{0}; },
+                                   [&](int peer, int) { return peer == root ? count : 0; },
+                                   count};
+            block.into = data;
+            direct_move(memory_call{ranks, what, Checking::compares}, block,
+                        count * static_cast<std::size_t>(ranks.size() - 1), [&](auto copy) {
+                            if (ranks.rank() != root) copy(root, 0, data);
+                        });
         } else {
             const auto program = broadcast_program<Chosen>(ranks.size(), root);
             const partition cut{count, program.chunks()};
