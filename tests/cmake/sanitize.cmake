@@ -8,7 +8,7 @@ if(DDL_TEST_SANITIZER)
   add_link_options(${ddl_sanitize_flags})
   list(APPEND ddl_test_environment
     "ASAN_OPTIONS=detect_stack_use_after_return=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_CURRENT_LIST_DIR}/thread_sanitizer.supp"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions='${CMAKE_CURRENT_LIST_DIR}/thread_sanitizer.supp'"
     "UBSAN_OPTIONS=print_stacktrace=1")
 
   # A kernel that scatters addresses widely leaves the runtime no room for its shadow now and then: so without scattering,

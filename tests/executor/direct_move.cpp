@@ -24,7 +24,7 @@ ddl::protocol exchange(Ranks& ranks, std::size_t each) {
     const auto way = ddl::direct_move(ddl::memory_call{ranks, what, true},
                                       ddl::published_blocks{static_cast<const int*>(in.data() + skipped), count,
                                                             ranks.size(), first, length, each, ranks.rank()},
-                                      count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
+                                      2 * count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
                                           for (int peer = 0; peer < ranks.size(); ++peer)
                                               copy(peer, ranks.rank(), out.data() + first(0, peer));
                                       });
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(blocks_are_published_by_those_that_have_some) {
         for (int peer = 0; peer < ranks.size(); ++peer) taken.emplace_back(static_cast<std::size_t>(peer) * 9000);
         const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::gather, 1, 0);
         const ddl::published_blocks blocks{in.data(), count, 4, first, length, std::size_t{27'000}};
-        ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, std::size_t{4 * 54'000}, [&](auto copy) {
+        ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, std::size_t{5 * 54'000}, [&](auto copy) {
             for (int peer = 1; peer < ranks.size(); ++peer)
                 copy(peer, peer - 1, taken[static_cast<std::size_t>(peer)].data());
         });

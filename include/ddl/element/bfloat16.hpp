@@ -30,8 +30,8 @@ struct bfloat16 {
         const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t odd = (all >> 16) & 1u;
         const std::uint32_t rounded = all + 0x7fffu + odd;  // would turn some NaNs into infinity, or into zero
-        const std::uint32_t quiet = all | 0x400000u;
-        return (static_cast<std::int32_t>(all & 0x7fffffffu) > 0x7f800000 ? quiet : rounded) >> 16;
+        const std::uint32_t as_nan = all | 0x400000u;
+        return (static_cast<std::int32_t>(all & 0x7fffffffu) > 0x7f800000 ? as_nan : rounded) >> 16;
     }
     static constexpr float value_of(std::uint32_t code) noexcept { return std::bit_cast<float>(code << 16); }
 };

@@ -39,8 +39,8 @@ struct half {
         const std::uint32_t as_number = format::widened(magnitude);
         // from the top exponent to `float`'s own
         const std::uint32_t top = format::chosen(format::above(0x7c00u, magnitude), 0u, format::rebias);
-        const std::uint32_t quiet = format::chosen(format::above(magnitude, 0x7c00u), 0x400000u, 0u);
-        return std::bit_cast<float>(((code & 0x8000u) << 16) | (as_number + top) | quiet);
+        const std::uint32_t quiet_bit = format::chosen(format::above(magnitude, 0x7c00u), 0x400000u, 0u);
+        return std::bit_cast<float>(((code & 0x8000u) << 16) | (as_number + top) | quiet_bit);
     }
 
 private:

@@ -57,9 +57,9 @@ protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, C
 /// that all ranks copy alike.
 template <memory_transport Transport, class Blocks>
 std::size_t fetched_part(const memory_call<Transport>& here, const Blocks& blocks) {
-    constexpr std::size_t together = 64;  // so that no cache line is written by both
-    const auto ranks = static_cast<std::size_t>(here.size());
-    return (blocks.longest / ranks * (ranks - 1) + together - 1) / together * together;
+    constexpr std::size_t together = 64;  // few lines are written by both
+    const std::size_t brought = blocks.longest / static_cast<std::size_t>(here.size());
+    return (blocks.longest - brought + together - 1) / together * together;
 }
 
 /// Brings the ranks whose memory can be mapped the part of this rank's only block that they do not fetch.
@@ -128,10 +128,11 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     };
     typename memory_call<Transport>::places ours;
     ours.past_line = here.past_line(blocks.in);
-    if (publishes && (each == 0 || bytes >= here.limits().mapped_move))
-        ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
-    if (!publishes && blocks.into != nullptr)
-        ours.out = here.ranks().address_of(blocks.into, blocks.longest * sizeof(element));
+    if (each == 0 || bytes >= here.limits().mapped_move) {
+        if (publishes) ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
+        else if (blocks.into != nullptr)
+            ours.out = here.ranks().address_of(blocks.into, blocks.longest * sizeof(element));
+    }
 
     if (here.announce_or_stage(ours, publishing, [&] { stage(0); })) {
         here.share([&] {
@@ -183,14 +184,11 @@ protocol direct_stream(memory_call<Transport>& here, const published_blocks<Elem
 }
 
 /// Every rank takes copies: `wants(copy)` calls `copy(peer, part, to)` for each block that this rank wants, best in the order of
-/// its own, then those of the ranks after it: two ranks that read the same lines at once hold each other up. All ranks
-/// together want `results` elements.
+/// its own, then those of the ranks after it: two ranks that read the same lines at once hold each other up. What
+/// all ranks hand out and what they want is `all` elements together.
 template <memory_transport Transport, class Element, class First, class Length, class Wants>
-protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks,
-                     std::size_t results, Wants wants) {
-    std::size_t all = results;
-    for (int peer = 0; peer < here.size(); ++peer)
-        for (int part = 0; part < blocks.parts; ++part) all += blocks.length(peer, part);
+protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks, std::size_t all,
+                     Wants wants) {
     const kernel::stores how = here.stores_beside(all * sizeof(Element));
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {
         wants([&](int peer, int part, Element* to) {

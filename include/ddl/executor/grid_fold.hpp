@@ -19,10 +19,11 @@ struct grid_fold {
     using accumulator = accumulator_t<Op, Element>;
     static constexpr std::size_t unit = kernel::packet_elements<Element>;
 
+    /// Bytes of registers that the accumulated values of a packet take: a short one has one of its own.
+    static constexpr std::size_t registers = unit * (sizeof(accumulator) < 4 ? 4 : sizeof(accumulator));
+
     /// Packets that a thread folds at a time: as many as keep loads in flight without filling the registers.
-    static constexpr std::size_t together = sizeof(accumulator) * unit <= 16   ? 4
-                                            : sizeof(accumulator) * unit <= 32 ? 2
-                                                                               : 1;
+    static constexpr std::size_t together = registers <= 16 ? 4 : registers <= 32 ? 2 : 1;
 
     /// Folds packet `i` of `Count`, which lies at `in(rank)(i)`, into `out(receiver)(i)`.
     template <std::size_t Count, execution_space Space, class In, class Out>

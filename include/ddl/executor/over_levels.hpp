@@ -69,7 +69,7 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
                     published_blocks{static_cast<const Accumulator*>(data), shares.cut.count, 1,
                                      [&](int peer, int) { return shares.first(peer); },
                                      [&](int peer, int) { return shares.length(peer); }, shares.longest()},
-                    shares.cut.count * static_cast<std::size_t>(node.size() - 1), [&](auto copy) {
+                    shares.cut.count * static_cast<std::size_t>(node.size()), [&](auto copy) {
                         for (int i = 1; i < node.size(); ++i) {
                             const int peer = (rank + i) % node.size();
                             copy(peer, 0, data + shares.first(peer));

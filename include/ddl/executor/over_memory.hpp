@@ -91,7 +91,7 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
             direct_move(memory_call{ranks, what, Checking::compares},
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
-                        count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
+                        count * static_cast<std::size_t>(ranks.size() + 1), [&](auto copy) {
                             for (int i = 0; i < ranks.size(); ++i) {  // the own block first: see direct_move
                                 const int peer = (ranks.rank() + i) % ranks.size();
                                 copy(peer, 0, out + blocks.first(peer));
@@ -123,7 +123,7 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
                                    count};
             block.into = data;
             direct_move(memory_call{ranks, what, Checking::compares}, block,
-                        count * static_cast<std::size_t>(ranks.size() - 1), [&](auto copy) {
+                        count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
                             if (ranks.rank() != root) copy(root, 0, data);
                         });
         } else {
@@ -148,7 +148,7 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return peer == root ? 0 : blocks.length(peer); },
                                          blocks.longest()},
-                        count, [&](auto copy) {
+                        2 * count, [&](auto copy) {
                             for (int peer = 0; peer < ranks.size() && ranks.rank() == root; ++peer)
                                 copy(peer, 0, out + blocks.first(peer));
                         });
@@ -174,7 +174,7 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
                                          [&](int, int part) { return blocks.first(part); },
                                          [&](int peer, int part) { return peer == root ? blocks.length(part) : 0; },
                                          blocks.longest(), ranks.rank()},
-                        count, [&](auto copy) { copy(root, ranks.rank(), out); });
+                        2 * count, [&](auto copy) { copy(root, ranks.rank(), out); });
         } else {
             walk<keep, Element>(
                 ranks, what, Checking::compares, Chosen::scatter(ranks.size(), root), blocks.longest(), keep{},
@@ -198,7 +198,7 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
             direct_move(memory_call{ranks, what, Checking::compares},
                         published_blocks{in, count, size, [&](int, int part) { return first(part); },
                                          [&](int, int) { return each; }, each, ranks.rank()},
-                        count * static_cast<std::size_t>(size), [&](auto copy) {
+                        2 * count * static_cast<std::size_t>(size), [&](auto copy) {
                             for (int i = 0; i < size; ++i) {
                                 const int peer = (ranks.rank() + i) % size;
                                 copy(peer, ranks.rank(), out + first(peer));

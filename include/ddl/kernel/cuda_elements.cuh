@@ -8,7 +8,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-// CUDA's narrow types are ours by another name: the same bits, accumulated in `float`, rounded once.
+// CUDA's narrow types are ours by another name: the same bits, accumulated alike, rounded once.
 namespace ddl {
 
 /// What a type of CUDA's has in common with `Ours`.

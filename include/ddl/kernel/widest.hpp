@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/op/ordered.hpp>
+
 #include <type_traits>
 
 namespace ddl {
@@ -77,6 +79,9 @@ template <class Op, class Type>
     requires std::is_arithmetic_v<Type> &&
                  (std::is_same_v<Op, sum> || std::is_same_v<Op, product> || std::is_same_v<Op, minimum> ||
                   std::is_same_v<Op, maximum> || std::is_same_v<Op, average>)
+inline constexpr bool contracts<Op, Type> = false;
+template <class Op, coded Type>  // compared by their codes
+    requires std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>
 inline constexpr bool contracts<Op, Type> = false;
 
 }  // namespace ddl::kernel

@@ -24,7 +24,7 @@ struct maximum {
     }
     template <coded Type>
     constexpr Type operator()(const Type& a, const Type& b) const noexcept {
-        return extreme<end::larger>(a, b);
+        return extreme<extremum::largest>(a, b);
     }
 };
 

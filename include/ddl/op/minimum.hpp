@@ -24,7 +24,7 @@ struct minimum {
     }
     template <coded Type>
     constexpr Type operator()(const Type& a, const Type& b) const noexcept {
-        return extreme<end::smaller>(a, b);
+        return extreme<extremum::smallest>(a, b);
     }
 };
 

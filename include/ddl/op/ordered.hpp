@@ -55,19 +55,19 @@ concept coded = ordered<Type> && requires(const Type value) {
 
 /// What a minimum or a maximum of values of `Type` is accumulated in. It computes nothing: coded values need no wider type.
 template <class Type>
-using chosen_from = std::conditional_t<coded<Type>, Type, wide_t<Type>>;
+using chosen_from = std::conditional_t<coded<Type> || !ordered<wide_t<Type>>, Type, wide_t<Type>>;
 
-enum class end { smaller, larger };
+enum class extremum { smallest, largest };
 
 /// The smaller or the larger of two coded values: of two zeros the negative one is the smaller, and a NaN wins. The value that a
 /// comparison as `float` finds, without a conversion back, which may saturate. Masks and no branch: a loop over bits vectorises.
-template <end Which, coded Type>
+template <extremum Which, coded Type>
 constexpr Type extreme(Type a, Type b) noexcept {
     using code = decltype(a.bits);
     using signed_code = std::make_signed_t<code>;
     using limits = std::numeric_limits<signed_code>;
     constexpr signed_code magnitude = limits::max();
-    constexpr auto winner = static_cast<code>(Which == end::larger ? limits::max() : limits::min());
+    constexpr auto winner = static_cast<code>(Which == extremum::largest ? limits::max() : limits::min());
     const auto above = [](signed_code left, signed_code right) { return static_cast<code>(-(left > right)); };
     const auto is_nan = [above](code bits) {
         return above(bits & magnitude, static_cast<signed_code>(Type::greatest));
@@ -78,7 +78,8 @@ constexpr Type extreme(Type a, Type b) noexcept {
         const code nan = is_nan(bits);
         return static_cast<signed_code>((number & ~nan) | (winner & nan));
     };
-    const code second = Which == end::larger ? above(rank(b.bits), rank(a.bits)) : above(rank(a.bits), rank(b.bits));
+    const code second =
+        Which == extremum::largest ? above(rank(b.bits), rank(a.bits)) : above(rank(a.bits), rank(b.bits));
     const auto won = static_cast<code>((b.bits & second) | (a.bits & ~second));
     return Type::from_bits(static_cast<code>(won | (Type::quiet & is_nan(won))));
 }

@@ -89,7 +89,7 @@ concept memory_transport =
         { ranks.staging(peer) } -> std::same_as<std::byte*>;
         { ranks.staging(peer, step) } -> std::same_as<std::byte*>;  // after so many turns
         { ranks.staging_bytes() } -> std::same_as<std::size_t>;
-        { ranks.cache_bytes() } -> std::same_as<std::size_t>;              // what the ranks' last cache holds
+        { ranks.cache_bytes() } -> std::same_as<std::size_t>;              // what the ranks may fill of the last cache
         { ranks.address_of(data, bytes) } -> std::same_as<std::uint64_t>;  // 0 if peers cannot map it
         { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;   // a peer's address, here
     };
