@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(blocks_that_all_can_map_are_not_staged) {
 BOOST_AUTO_TEST_CASE(results_that_no_cache_would_keep_are_stored_past_it) {
     const auto body = [](auto& ranks) {
         ranks.set_caches({.second = 1, .last = 1});
-        for (const std::size_t each : {5, 63, 1001, 70'001}) exchange(ranks, each);
+        for (const std::size_t each : {5U, 63U, 1001U, 70'001U}) exchange(ranks, each);
     };
     places::threads::run(3, body);
     places::processes::run(3, body);
