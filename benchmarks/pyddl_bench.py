@@ -5,8 +5,8 @@
     mpirun -n 2 python3 benchmarks/pyddl_bench.py [--json FILE]
 
 Each row is a size; each cell the median over calls of the time on the slowest rank, in microseconds. Before each call every rank
-rewrites its input and meets the others in a barrier; neither is timed. `arrays` are NumPy's, `mapped` those that it makes in
-pyddl.mapped_arrays. A result that is wrong in any bit ends the program with 1. Without mpi4py, or started by ddlrun, pyddl is alone.
+rewrites its input and meets the others in a barrier; neither is timed. `arrays` are NumPy's, which have moved into mapped memory by
+then unless DDL_MAPPED_ARRAYS=0 is set; `mapped` those that it makes in pyddl.mapped_arrays. A result that is wrong in any bit ends the program with 1. Without mpi4py, or started by ddlrun, pyddl is alone.
 """
 
 import argparse

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/shim/movable_memory.hpp>
 #include <ddl/shim/objects.hpp>
+
+#include <vector>
 
 // What the three verbs of every collective have in common.
 namespace ddl::shim {
@@ -50,6 +53,9 @@ inline buffer_use use_of(const ddl_communicator& ranks, const task& asked) noexc
 /// `last_error` and its kind in `status`. Finds out where its buffers lie. The lock is held.
 const row* examine(ddl_communicator& ranks, task& asked, ddl_status& status) noexcept;
 
+/// The task with its buffers where peers can map them, those that have moved there. `data`: room for the tensors of a list.
+task where_mapped(const ddl_communicator& ranks, task asked, std::vector<void*>& data);
+
 /// Whether the buffers of a task that made sense once are still there, and where. The lock is held.
 ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept;
 
@@ -62,6 +68,17 @@ ddl_status carry_out_staged(ddl_communicator& ranks, const row& how, const task&
 ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, const task& asked,
                               const listener& heard) noexcept;
 
+/// Runs a task whose buffers may lie in memory that moves: see `movable_memory`.
+ddl_status run_where_mapped(ddl_communicator& ranks, const row& how, task asked, const listener& heard) noexcept;
+
+inline ddl_status run_on_host(ddl_communicator& ranks, const row& how, const task& asked,
+                              const listener& heard) noexcept {
+    const bool may_be_mapped =
+        movable_memory::is_in_use() &&
+        (asked.tensors != 0 || asked.count * ddl_size_element(asked.element) >= movable_memory::page);
+    return may_be_mapped ? run_where_mapped(ranks, how, asked, heard) : how.run(ranks.object, asked, heard);
+}
+
 inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task& asked,
                             const listener& heard) noexcept {
     const bool timed = ranks.times != nullptr && performance::counts(asked.what);
@@ -69,7 +86,7 @@ inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task&
     const double begin = timed ? now() : 0;
     bool has_met = false;
     ddl_status status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false, has_met)
-                                        : how.run(ranks.object, asked, heard);
+                                        : run_on_host(ranks, how, asked, heard);
     if (status == asked_again) [[unlikely]]
         status = carry_out_staged(ranks, how, asked, heard, true, has_met);
     if (timed) {

@@ -19,7 +19,7 @@
 # MPI is there; COMPANION_OF makes one.
 include_guard(GLOBAL)
 set(DDL_SHIM_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
-set(DDL_SHIM_SOURCES communicators companion device_memory examine memory names numpy plan python requests run staging start)
+set(DDL_SHIM_SOURCES communicators companion device_memory examine memory movable names numpy plan python requests run staging start)
 list(TRANSFORM DDL_SHIM_SOURCES PREPEND "${DDL_SHIM_FOLDER}/face/")
 list(TRANSFORM DDL_SHIM_SOURCES APPEND ".cpp")
 

@@ -105,8 +105,11 @@ ddl_status ddl_explain_plan(const ddl_plan* plan, char* line, size_t capacity) {
     *line = '\0';
     return with_plan(plan, "explain_plan", [&](ddl_communicator& ranks, const row& how, const task& asked) noexcept {
         ranks.ranks->use_extents(nullptr);
-        return guarded(this_thread, "explain_plan",
-                       [&] { std::snprintf(line, capacity, "%s", how.explain(ranks.object, asked).c_str()); });
+        return guarded(this_thread, "explain_plan", [&] {
+            std::vector<void*> data;
+            const task placed = where_mapped(ranks, asked, data);
+            std::snprintf(line, capacity, "%s", how.explain(ranks.object, placed).c_str());
+        });
     });
 }
 

@@ -109,6 +109,7 @@ class Functions:
                 self._declare(library, "plan_" + name, c_int, [c_void_p, *arguments, _HANDLE])
         self.python_method = ctypes.PYFUNCTYPE(c_void_p, c_char_p)(("ddl_python_method", library))
         self.numpy_handler = ctypes.PYFUNCTYPE(c_void_p, c_void_p)(("ddl_numpy_handler", library))
+        self.numpy_movable_handler = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object)(("ddl_numpy_movable_handler", library))
 
     def _declare(self, library, name, result, arguments):
         function = getattr(library, "ddl_" + name)

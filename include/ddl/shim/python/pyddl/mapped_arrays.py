@@ -12,7 +12,7 @@ from .errors import Unsupported
 from .library import functions
 from .process import world
 
-_SET_HANDLER = 304  # the place of PyDataMem_SetHandler in NumPy's C API
+_SET_HANDLER, _GET_HANDLER = 304, 305  # places of functions in NumPy's C API
 _capsules = {}  # by the handle of a communicator
 
 
@@ -37,13 +37,34 @@ def map_arrays_from_here():
     handler_setter()(_capsule_of(world()._handle))
 
 
+def let_arrays_move_from_here():
+    """NumPy's arrays of 64 KiB and more that are made from here on, in this context, move into such memory once collectives keep
+    using them, and keep their addresses. Nothing where NumPy cannot be told, or was told by somebody else where to make arrays."""
+    try:
+        set_handler, get_handler = handler_setter(), _handler_getter()
+    except Unsupported:
+        return
+    movable = functions.numpy_movable_handler(get_handler())
+    if movable:
+        set_handler(ctypes.cast(movable, ctypes.py_object).value)
+
+
 def handler_setter():
     """NumPy's PyDataMem_SetHandler."""
+    return _numpy_function(_SET_HANDLER, ctypes.py_object)
+
+
+def _handler_getter():
+    """NumPy's PyDataMem_GetHandler."""
+    return _numpy_function(_GET_HANDLER)
+
+
+def _numpy_function(place, *arguments):
     if numpy.lib.NumpyVersion(numpy.__version__) < "1.22.0":
         raise Unsupported(f"mapped_arrays: NumPy {numpy.__version__} cannot be told where to make arrays; use pyddl.zeros")
     core = numpy.core if numpy.__version__.startswith("1.") else numpy._core
     table = ctypes.cast(pointer_of(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
+    return ctypes.PYFUNCTYPE(ctypes.py_object, *arguments)(table[place])
 
 
 def _capsule_of(handle):

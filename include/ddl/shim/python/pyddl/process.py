@@ -42,8 +42,11 @@ def init(options: typing.Optional[str] = None) -> int:
 
     `options` are those of IBM DDL, such as "-mode b:4x2"; without them, those of DDL_OPTIONS. Under mpirun, or if MPI runs in
     this process, the ranks are MPI's; under ddlrun on one host, and where RANK and WORLD_SIZE are set, they are processes of
-    this host; else this process is alone. With DDL_MAPPED_ARRAYS=1 in the environment all arrays that NumPy makes from here on
-    are those of `mapped_arrays`.
+    this host; else this process is alone.
+
+    Arrays of 64 KiB and more that NumPy makes from here on move into memory that peers can map once collectives keep using them:
+    they keep their addresses, and calls are faster. With DDL_MAPPED_ARRAYS=1 in the environment all are those of `mapped_arrays`
+    from their beginning, with 0 none is.
     """
     return start(functions.open_environment, options)
 
@@ -56,11 +59,11 @@ def start(open_world, options=None):
     options = os.environ.get("DDL_OPTIONS", "") if options is None else options
     if not isinstance(options, str):
         raise TypeError(f"init: options is {options!r}; pass words such as \"-mode b:4x2\"")
-    mapped = os.environ.get("DDL_MAPPED_ARRAYS", "") or "0"
-    if mapped not in ("0", "1"):
+    from .mapped_arrays import handler_setter, let_arrays_move_from_here, map_arrays_from_here  # which need this module
+    mapped = os.environ.get("DDL_MAPPED_ARRAYS", "")
+    if mapped not in ("", "0", "1"):
         raise Error(f"init: DDL_MAPPED_ARRAYS is \"{mapped}\"; set 0 or 1")
     if mapped == "1":
-        from .mapped_arrays import handler_setter, map_arrays_from_here  # which need this module
         handler_setter()  # says now if NumPy has none
     handle = ctypes.c_void_p()
     status = open_world(ctypes.byref(handle))
@@ -75,6 +78,8 @@ def start(open_world, options=None):
     here.watch = interrupt.watch(interrupt_all)
     if mapped == "1":
         map_arrays_from_here()
+    elif mapped == "":
+        let_arrays_move_from_here()
     return 0
 
 
