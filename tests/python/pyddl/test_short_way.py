@@ -151,7 +151,10 @@ print(inspect.signature(pyddl.broadcast))
 @pytest.mark.parametrize("kind", ["another interpreter", "a library without it"])
 def test_without_it_the_long_way_does_all(python, kind):
     cause = ("sys.implementation.name = 'another'; del ctypes.pythonapi" if kind == "another interpreter" else
-             "ctypes.PYFUNCTYPE = lambda *types: lambda *function: lambda name: None")
+             """real = ctypes.PYFUNCTYPE
+def function(*types):
+    return lambda of: (lambda name: None) if "ddl_python_method" in (of if isinstance(of, tuple) else ()) else real(*types)(of)
+ctypes.PYFUNCTYPE = function""")
     python(f"""
 import ctypes, sys
 import numpy as np

@@ -91,7 +91,7 @@ def load(name):
 @functools.lru_cache(maxsize=None)
 def python_function(name, result, *arguments):
     """A function of Python's own C interface. Throws `Unsupported` in an interpreter that does not show it to ctypes."""
-    if not hasattr(ctypes, "pythonapi"):
+    if not hasattr(ctypes, "pythonapi") or not hasattr(ctypes.pythonapi, name):
         raise errors.Unsupported(f"{name}: {sys.implementation.name} has no such function; pass arrays of NumPy or pyddl.zeros")
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
