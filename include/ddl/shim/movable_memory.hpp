@@ -124,8 +124,7 @@ private:
 
         std::byte* allocate(std::size_t bytes) const { return source.allocate(bytes); }
         void deallocate(std::byte* data, std::size_t bytes) const noexcept {
-            constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-            if (mapped && ::mmap(data, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+            if (mapped && !make_private(data, bytes))
                 return;  // what peers can map must not come to somebody else by malloc, nor may both have its pages
             source.deallocate(lies, bytes);
             if (mapped) std::free(of_malloc);
@@ -142,6 +141,12 @@ private:
 
     static constexpr std::size_t whole_pages(std::size_t bytes) noexcept { return (bytes + page - 1) / page * page; }
 
+    /// Puts new pages of this process's own, of zeros, in the place of what is there, if anything is.
+    static bool make_private(void* data, std::size_t bytes) noexcept {
+        constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+        return ::mmap(data, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED;
+    }
+
     void move(std::uintptr_t first, block& its, const memory_source& source) noexcept {
         if (source == memory_source{}) return;
         void* const data = reinterpret_cast<void*>(first);
@@ -154,7 +159,8 @@ private:
             std::memcpy(lies, data, bytes);
             // of no bytes: maps the same pages once more
             moved->mapped = ::mremap(lies, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == data;
-            if (!moved->mapped) {
+            if (!moved->mapped) {  // the system may have taken the old pages away before it failed
+                if (make_private(data, bytes)) std::memcpy(data, lies, bytes);
                 (void)mapped_memory::here().give_back(data);
                 return;
             }
