@@ -136,12 +136,15 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         messages received{wire};
         messages sent{wire};
-        // what is awaited on arrival need not be put by; only a mismatch fills more than it should
-        if (peers.from >= 0) {
+        const auto await = [&] {
+            if (peers.from < 0) return;
+            // only a mismatch fills more than it should
             received.receive(peers.from, room.other - sizeof known, sizeof known + longest_rider, tag);
             for (std::size_t i = 0; takes && i < cut.pieces; ++i)
                 received.receive(peers.from, room.other + i * cut.piece, longest_load, tag);
-        }
+        };
+        // several messages need not be put by if they are awaited on arrival; one had better leave first
+        if (cut.pieces > 0) await();
         if (peers.to >= 0) {
             const std::size_t riding = gives && cut.pieces == 0 ? cut.bytes : 0;
             // from scratch: who gives up has its buffer back, and MPI cannot take a message back
@@ -155,6 +158,7 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
             for (std::size_t i = 0; i < known.pieces; ++i)
                 sent.send(peers.to, load.payload + i * cut.piece, cut.length(i), tag);
         }
+        if (cut.pieces == 0) await();
         if (peers.from >= 0) {
             received.complete(1, where);
             contract_head theirs;

@@ -48,8 +48,9 @@ public:
         : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
         what_.limits = cut_fingerprint(wire);
         wire_.begin(where_);
-        // who compares waits for every rank, and hears of a failure meanwhile; a root that only sends may never wait
-        if constexpr (!Checking::compares) wire_.listen(where_);
+        // who waits for others hears of a failure meanwhile
+        if constexpr (!Checking::compares)
+            if (!waits_everywhere(what.what)) wire_.listen(where_);
     }
 
     /// Compares the call over all ranks.
@@ -110,6 +111,12 @@ public:
     void end() noexcept { half_done_.end(); }
 
 private:
+    /// Whether each rank needs what others send, as a root that only sends does not, nor whoever sends to one.
+    static constexpr bool waits_everywhere(collective what) noexcept {
+        return what == collective::allreduce || what == collective::allreduce_n || what == collective::reduce_scatter ||
+               what == collective::all_gather || what == collective::all_to_all;
+    }
+
     Transport& wire_;
     call what_;
     call_site where_;
@@ -178,9 +185,9 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
 
 /// Whether a payload of `count` elements travels with the contract: it is short, and the schedule of the call is `Carries`, which
 /// the contract's messages have in them.
-template <class Chosen, class Carries, class Checking, class Accumulator, message_transport Transport>
+template <class Chosen, class Carries, class Accumulator, message_transport Transport>
 bool fits_contract(const Transport& wire, std::size_t count, flow way) noexcept {
-    if constexpr (std::same_as<Chosen, Carries> && Checking::compares)
+    if constexpr (std::same_as<Chosen, Carries>)
         return load_cut{wire, count * sizeof(Accumulator), sizeof(Accumulator), way}.fits();
     else return false;
 }
@@ -215,8 +222,8 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
                     collective what = collective::allreduce, int detail = 0) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        if (fits_contract<Chosen, recursive_doubling, Checking, accumulator_t<Op, Element>>(wire, count,
-                                                                                            flow::among_all))
+        // be it unchecked: in messages that go among all a comparison is for nothing
+        if (fits_contract<Chosen, recursive_doubling, accumulator_t<Op, Element>>(wire, count, flow::among_all))
             return fold_with_contract(here, wire, in, out, count, op, flow::among_all, 0);
         here.compare();
         fold_over(here, allreduce_program<Chosen>(wire.size()), in, out, count, op, wire.size(), true);
@@ -227,7 +234,7 @@ template <class Schedule, class Checking, class Op, class Element, message_trans
 void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        if (fits_contract<Chosen, tree, Checking, accumulator_t<Op, Element>>(wire, count, flow::to_root))
+        if (Checking::compares && fits_contract<Chosen, tree, accumulator_t<Op, Element>>(wire, count, flow::to_root))
             return fold_with_contract(here, wire, in, out, count, op, flow::to_root, root);
         here.compare();
         fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(),
@@ -290,7 +297,7 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
         // nothing is written before all agree; the copy of a long one pays where it saves rounds, and leaves in the first
         const auto ranks = static_cast<unsigned>(wire.size());
         const bool copies = bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks));
-        if (copies && fits_contract<Chosen, tree, Checking, Element>(wire, count, flow::from_root)) {
+        if (Checking::compares && copies && fits_contract<Chosen, tree, Element>(wire, count, flow::from_root)) {
             const auto* const own = reinterpret_cast<const std::byte*>(data);
             const std::byte* const result = here.compare_and_carry(
                 {wire, bytes}, {{wire, bytes, sizeof(Element), flow::from_root}, flow::from_root, root, own},
