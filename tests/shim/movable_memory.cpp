@@ -139,26 +139,81 @@ BOOST_AUTO_TEST_CASE(where_it_cannot_move_it_stays) {
         std::byte* allocate(std::size_t) { throw std::bad_alloc{}; }
         void deallocate(std::byte*, std::size_t) noexcept {}
     };
-    struct unshared {  // whose pages can have one place only
-        int held = 0;
-        std::byte* allocate(std::size_t bytes) {
-            ++held;
-            return memory_source{}.allocate(bytes);
-        }
-        void deallocate(std::byte* data, std::size_t bytes) noexcept {
-            --held;
-            memory_source{}.deallocate(data, bytes);
-        }
-    };
-    const auto heap = std::make_shared<unshared>();
-    for (const memory_source& source :
-         {memory_source{}, memory_source{std::make_shared<empty>()}, memory_source{heap}}) {
+    for (const memory_source& source : {memory_source{}, memory_source{std::make_shared<empty>()}}) {
         const filled_block block{least, 5};
         block.use(source, 3 * movable_memory::uses_before);
         BOOST_TEST(!block.moved());
         BOOST_TEST(block.holds(5));
     }
+}
+
+BOOST_AUTO_TEST_CASE(where_memory_runs_out_half_way_nothing_is_lost) {
+    struct short_of_memory {  // takes half of what it is asked for
+        shared_file shared;
+        int held = 0;
+        std::byte* allocate(std::size_t bytes) { return shared.heap->allocate(bytes); }
+        void deallocate(std::byte* data, std::size_t bytes) noexcept {
+            --held;
+            shared.heap->deallocate(data, bytes / 2);
+        }
+        ddl::moved_pages adopt(std::byte* place, std::size_t bytes) {
+            ++held;
+            return shared.heap->adopt(place, bytes / 2);
+        }
+        bool disown(std::byte*, const ddl::moved_pages&) noexcept { return false; }
+    };
+    const auto heap = std::make_shared<short_of_memory>();
+    filled_block block{4 * least, 5};
+    block.use(memory_source{heap}, 3 * movable_memory::uses_before);
+    BOOST_TEST(heap->held == 1);
+    BOOST_TEST(!block.moved());
+    BOOST_TEST(block.holds(5));
+    block.fill(6);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool well = block.holds(6);
+        block.fill(7);
+        ::_exit(well ? 0 : 1);
+    }
+    int ended = -1;
+    BOOST_TEST(::waitpid(child, &ended, 0) == child);
+    BOOST_TEST(ended == 0);
+    BOOST_TEST(block.holds(6));
+    BOOST_TEST(block.give_back());
     BOOST_TEST(heap->held == 0);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_failure_peers_keep_the_place_and_we_the_content) {
+    const shared_file shared;
+    movable_memory& memory = movable_memory::here();
+    for (const std::size_t bytes : {least, 20 * least + 1}) {
+        filled_block block{bytes, 1};
+        block.use(shared.source);
+        std::byte* const lies = memory.enter(block.data);
+        BOOST_TEST((lies != reinterpret_cast<std::byte*>(block.data)));
+        BOOST_TEST(memory.enter(block.data + least / 2) == lies + least / 2);  // another call, of a part
+        memory.leave(block.data, true);
+        BOOST_TEST(block.moved());  // as long as the other one may still write there
+        memory.leave(block.data + least / 2, false);
+        BOOST_TEST(!block.moved());
+        BOOST_TEST(block.holds(1));
+        std::fill_n(lies, bytes, std::byte{0xee});  // by a peer that has not heard
+        BOOST_TEST(block.holds(1));
+        block.fill(2);
+        block.use(shared.source);
+        BOOST_TEST(!block.moved());
+        BOOST_TEST(block.give_back());
+        std::byte* const next = shared.source.allocate(bytes);
+        BOOST_TEST((next + bytes <= lies || lies + bytes <= next));
+        shared.source.deallocate(next, bytes);
+    }
+    filled_block block{least, 4};
+    block.use(shared.source);
+    (void)memory.enter(block.data);
+    memory.leave(block.data, false);
+    BOOST_TEST(block.moved());
+    memory.leave(block.data, true);  // no call of ours
+    BOOST_TEST(block.moved());
 }
 
 BOOST_AUTO_TEST_CASE(others_may_read_a_block_while_it_moves) {
@@ -206,7 +261,7 @@ BOOST_AUTO_TEST_CASE(a_child_has_a_copy_of_its_own) {
     if (child == 0) {
         char none = 0;
         bool well = ::read(go[0], &none, 1) == 1;  // the parent has written
-        well = well && moved.holds(1) && not_moved.holds(2);
+        well = well && moved.holds(1) && not_moved.holds(2) && !moved.moved();
         moved.fill(20);
         well = well && moved.give_back() && filled_block{3 * least, 3}.holds(3);
         ::_exit(well ? 0 : 1);

@@ -54,7 +54,7 @@ inline buffer_use use_of(const ddl_communicator& ranks, const task& asked) noexc
 const row* examine(ddl_communicator& ranks, task& asked, ddl_status& status) noexcept;
 
 /// The task with its buffers where peers can map them, those that have moved there. `data`: room for the tensors of a list.
-task where_mapped(const ddl_communicator& ranks, task asked, std::vector<void*>& data);
+task where_mapped(const ddl_communicator& ranks, const task& asked, std::vector<void*>& data);
 
 /// Whether the buffers of a task that made sense once are still there, and where. The lock is held.
 ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept;
@@ -69,7 +69,7 @@ ddl_status unless_interrupted(ddl_status status, const ddl_communicator& ranks, 
                               const listener& heard) noexcept;
 
 /// Runs a task whose buffers may lie in memory that moves: see `movable_memory`.
-ddl_status run_where_mapped(ddl_communicator& ranks, const row& how, task asked, const listener& heard) noexcept;
+ddl_status run_where_mapped(ddl_communicator& ranks, const row& how, const task& asked, const listener& heard) noexcept;
 
 inline ddl_status run_on_host(ddl_communicator& ranks, const row& how, const task& asked,
                               const listener& heard) noexcept {

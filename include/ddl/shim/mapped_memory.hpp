@@ -52,8 +52,8 @@ public:
         const std::lock_guard lock{mutex_};
         const auto first = reinterpret_cast<std::uintptr_t>(data);
         forget_given_back(first, first + bytes);
-        copied_count_ += copied ? 1 : 0;
         held_.insert_or_assign(first, block{bytes, std::move(source), copied});
+        copied_count_ += copied ? 1 : 0;
     }
 
     /// How long the block is that begins at `data`; 0 if none that is held does.
@@ -178,7 +178,7 @@ private:
             const std::size_t bytes = end - first;
             void* const copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (copy != MAP_FAILED) std::memcpy(copy, data, bytes);
-            if (copy == MAP_FAILED || ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED)
+            if (copy == MAP_FAILED || ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) != data)
                 if (::mprotect(data, bytes, PROT_READ) != 0) ::_exit(127);  // what is shared is not to be written
         }
         copied_count_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/shim/forks.hpp>
 #include <ddl/shim/mapped_memory.hpp>
 #include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_source.hpp>
@@ -17,6 +18,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <utility>
 
 namespace ddl::shim {
 
@@ -24,7 +26,8 @@ namespace ddl::shim {
 /// keep using it.
 ///
 /// A block moves as a whole, and only in a call that uses it as a whole: until that returns nobody else may write to it, so nothing
-/// is lost that is written meanwhile. It moves back when it is given back. A process made by fork gets a copy of what has moved.
+/// is lost that is written meanwhile. It moves back when it is given back, or when a call that used it has failed. A process
+/// made by fork gets a copy of what has moved, which is its own.
 class movable_memory {
 public:
     static constexpr std::size_t page = memory_source::alignment;
@@ -40,14 +43,14 @@ public:
     /// Whether a call need look for its buffers.
     static bool is_in_use() noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-    /// Whole pages; nullptr if there is no memory.
-    void* allocate(std::size_t bytes, bool zeroed) noexcept {
+    /// Whole pages; nullptr if there is no memory. `huge`: the system is advised to take huge ones where it is long.
+    void* allocate(std::size_t bytes, bool zeroed, bool huge = true) noexcept {
         if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - 2 * page) return nullptr;
         const std::size_t padded = whole_pages(bytes) + page;
         void* const of_malloc = zeroed ? std::calloc(1, padded) : std::malloc(padded);
         if (of_malloc == nullptr) return nullptr;
         const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(of_malloc) + page - 1) / page * page;
-        advise_huge_pages(reinterpret_cast<void*>(first), bytes);
+        if (huge) advise_huge_pages(reinterpret_cast<void*>(first), bytes);
         try {
             const std::lock_guard lock{mutex_};
             blocks_.insert_or_assign(first, block{bytes, of_malloc});
@@ -68,17 +71,17 @@ public:
 
     /// False if `data` is not the beginning of a block.
     bool give_back(void* data) noexcept {
-        block its{};
+        block its;
         {
             const std::lock_guard lock{mutex_};
             const auto place = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
             if (place == blocks_.end()) return false;
-            its = place->second;
+            its = std::move(place->second);
             blocks_.erase(place);
             count_.store(blocks_.size(), std::memory_order_release);
-            moved_ -= its.lies == nullptr ? 0 : 1;
+            moved_count_ -= its.moved == nullptr ? 0 : 1;
         }
-        if (its.lies == nullptr) std::free(its.of_malloc);
+        if (its.moved == nullptr) std::free(its.of_malloc);
         else (void)mapped_memory::here().give_back(data);  // see moved_block
         return true;
     }
@@ -88,94 +91,157 @@ public:
     template <class Source>
     void use(const void* data, std::size_t bytes, Source source) noexcept {
         if (bytes < least) return;
-        const std::lock_guard lock{mutex_};
-        const auto place = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
-        if (place == blocks_.end() || bytes < place->second.bytes || place->second.uses == uses_before) return;
-        if (++place->second.uses == uses_before && moved_ < most_moved) move(place->first, place->second, source());
+        const auto first = reinterpret_cast<std::uintptr_t>(data);
+        block its;
+        {
+            const std::lock_guard lock{mutex_};
+            const auto place = blocks_.find(first);
+            if (place == blocks_.end() || bytes < place->second.bytes || place->second.uses == uses_before) return;
+            if (++place->second.uses < uses_before || moved_count_ >= most_moved) return;
+            its = place->second;
+        }
+        move(first, its, source());
     }
 
     /// Where peers can map what lies at `data`: `data` itself if it has not moved.
     std::byte* place_of(const void* data) noexcept {
-        const auto at = reinterpret_cast<std::uintptr_t>(data);
         const std::lock_guard lock{mutex_};
-        auto place = blocks_.upper_bound(at);
-        const bool inside =
-            place != blocks_.begin() && at < (--place)->first + place->second.bytes && place->second.lies != nullptr;
-        return inside ? place->second.lies + (at - place->first) : reinterpret_cast<std::byte*>(at);
+        const auto at = reinterpret_cast<std::uintptr_t>(data);
+        const auto place = around(at);
+        const bool mapped = place != blocks_.end() && place->second.lies != nullptr &&
+                            place->second.forks == forks::so_far();  // a copy of the parent's is nobody's to map
+        return mapped ? place->second.lies + (at - place->first) : reinterpret_cast<std::byte*>(at);
+    }
+
+    /// The same for a call that begins. It `leaves` in the end.
+    std::byte* enter(const void* data) noexcept {
+        std::byte* const place = place_of(data);
+        if (place == data) return place;
+        const std::lock_guard lock{mutex_};
+        ++around(reinterpret_cast<std::uintptr_t>(data))->second.calls;
+        return place;
+    }
+    /// If it has failed peers may yet write to where they map the block: when no other call uses that, the block moves back, and
+    /// leaves that place to them.
+    void leave(const void* data, bool failed) noexcept {
+        {
+            const std::lock_guard lock{mutex_};
+            const auto place = around(reinterpret_cast<std::uintptr_t>(data));
+            if (place == blocks_.end() || place->second.calls == 0) return;
+            block& its = place->second;
+            its.failed = its.failed || failed;
+            if (--its.calls != 0 || !its.failed) return;
+        }
+        take_back(data);
     }
 
 private:
     /// Each takes two of the mappings of which a process has 65530.
     static constexpr std::size_t most_moved = std::size_t{1} << 13;
 
-    struct block {
-        std::size_t bytes;
-        void* of_malloc;
-        std::byte* lies = nullptr;  // once it has moved
-        unsigned uses = 0;          // at most `uses_before`
-    };
-
-    /// Gives a block back that has moved: to the system's allocator, the pages behind its addresses its own again.
+    /// How a block that has moved is given back: its pages to the heap, and what malloc gave to malloc.
     struct moved_block {
         memory_source source;
-        std::byte* lies;
         void* of_malloc;
-        bool mapped = false;
+        moved_pages pages = {};
 
         std::byte* allocate(std::size_t bytes) const { return source.allocate(bytes); }
         void deallocate(std::byte* data, std::size_t bytes) const noexcept {
-            if (mapped && !make_private(data, bytes))
+            if (pages.lies == nullptr) return;
+            constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+            if (::mmap(data, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
                 return;  // what peers can map must not come to somebody else by malloc, nor may both have its pages
-            source.deallocate(lies, bytes);
-            if (mapped) std::free(of_malloc);
+            (void)::madvise(data, bytes, MADV_DONTNEED);  // for who watches, as in `shared_heap`
+            source.deallocate(pages.lies, bytes);
+            std::free(of_malloc);
         }
     };
 
-    /// Both may be locked at once by a thread that uses a block: this first, so in a fork, too.
+    struct block {
+        std::size_t bytes = 0;
+        void* of_malloc = nullptr;
+        unsigned uses = 0;                             // at most `uses_before`
+        unsigned calls = 0;                            // that use it where it is mapped, now
+        bool failed = false;                           // whether one of them has
+        unsigned forks = 0;                            // how many there had been when it moved
+        std::byte* lies = nullptr;                     // where peers can map it, if all of it has moved
+        std::shared_ptr<moved_block> moved = nullptr;  // if a part has
+    };
+    using blocks = std::map<std::uintptr_t, block>;
+
+    /// In a fork nothing is under way here, and locks are taken in one order: these, then that of `mapped_memory`.
     movable_memory() {
         (void)mapped_memory::here();
-        constexpr auto lock = [] { here().mutex_.lock(); };
-        constexpr auto unlock = [] { here().mutex_.unlock(); };
+        constexpr auto lock = [] {
+            here().moving_.lock();
+            here().mutex_.lock();
+        };
+        constexpr auto unlock = [] {
+            here().mutex_.unlock();
+            here().moving_.unlock();
+        };
         (void)::pthread_atfork(lock, unlock, unlock);
     }
 
     static constexpr std::size_t whole_pages(std::size_t bytes) noexcept { return (bytes + page - 1) / page * page; }
 
-    /// Puts new pages of this process's own, of zeros, in the place of what is there, if anything is.
-    static bool make_private(void* data, std::size_t bytes) noexcept {
-        constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-        return ::mmap(data, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED;
+    /// The block into which an address points, or the end.
+    blocks::iterator around(std::uintptr_t at) noexcept {
+        auto place = blocks_.upper_bound(at);
+        const bool inside = place != blocks_.begin() && at < (--place)->first + place->second.bytes;
+        return inside ? place : blocks_.end();
     }
 
-    void move(std::uintptr_t first, block& its, const memory_source& source) noexcept {
+    void take_back(const void* data) noexcept {
+        const std::lock_guard alone{moving_};
+        std::shared_ptr<moved_block> moved;
+        std::uintptr_t first = 0;
+        {
+            const std::lock_guard lock{mutex_};
+            const auto place = around(reinterpret_cast<std::uintptr_t>(data));
+            place->second.lies = nullptr;
+            first = place->first;
+            moved = place->second.moved;
+        }
+        auto* const begin = reinterpret_cast<std::byte*>(first);
+        if (!moved->source.disown(begin, moved->pages)) return;
+        moved->pages.lies = nullptr;
+        (void)mapped_memory::here().give_back(begin);
+        const std::lock_guard lock{mutex_};
+        blocks_.find(first)->second.moved = nullptr;
+        --moved_count_;
+    }
+
+    void move(std::uintptr_t first, const block& its, const memory_source& source) noexcept {
         if (source == memory_source{}) return;
-        void* const data = reinterpret_cast<void*>(first);
-        const std::size_t bytes = whole_pages(its.bytes);
-        std::byte* lies = nullptr;
+        const std::lock_guard alone{moving_};
         try {
-            lies = source.allocate(bytes);
-            auto moved = std::make_shared<moved_block>(moved_block{source, lies, its.of_malloc});
-            mapped_memory::here().add(static_cast<std::byte*>(data), bytes, memory_source{moved}, true);
-            std::memcpy(lies, data, bytes);
-            // of no bytes: maps the same pages once more
-            moved->mapped = ::mremap(lies, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) == data;
-            if (!moved->mapped) {  // the system may have taken the old pages away before it failed
-                if (make_private(data, bytes)) std::memcpy(data, lies, bytes);
+            auto* const data = reinterpret_cast<std::byte*>(first);
+            const std::size_t bytes = whole_pages(its.bytes);
+            const auto moved = std::make_shared<moved_block>(moved_block{source, its.of_malloc});
+            mapped_memory::here().add(data, bytes, memory_source{moved}, true);
+            try {
+                moved->pages = source.adopt(data, bytes);
+            } catch (const std::exception&) {}
+            if (moved->pages.bytes == 0) {
+                moved->pages.lies = nullptr;
                 (void)mapped_memory::here().give_back(data);
                 return;
             }
-        } catch (const std::exception&) {
-            if (lies != nullptr) source.deallocate(lies, bytes);
-            return;
-        }
-        its.lies = lies;
-        ++moved_;
+            const std::lock_guard lock{mutex_};
+            block& here = blocks_.find(first)->second;
+            here.moved = moved;
+            here.forks = forks::so_far();
+            here.lies = moved->pages.bytes == bytes ? moved->pages.lies : nullptr;
+            ++moved_count_;
+        } catch (const std::bad_alloc&) {}
     }
 
     static inline std::atomic<std::size_t> count_{0};
+    std::mutex moving_;  // nothing else moves, and no fork comes
     std::mutex mutex_;
-    std::map<std::uintptr_t, block> blocks_;  // by their first byte
-    std::size_t moved_ = 0;
+    blocks blocks_;  // by their first byte
+    std::size_t moved_count_ = 0;
 };
 
 }  // namespace ddl::shim

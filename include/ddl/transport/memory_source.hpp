@@ -10,6 +10,12 @@
 
 namespace ddl {
 
+/// Pages that have moved into a heap: where it has them for all ranks, and how many bytes of them.
+struct moved_pages {
+    std::byte* lies = nullptr;
+    std::size_t bytes = 0;
+};
+
 /// Where memory comes from, as a value: a transport's `allocator()`, for those who need its memory and outlive it.
 ///
 /// Cheap to copy. Each copy keeps the heap alive, so memory may be given back after the communicator is gone.
@@ -20,7 +26,7 @@ public:
     /// This process's own memory.
     memory_source() noexcept = default;
 
-    /// `Heap` has `allocate(bytes)` and `deallocate(data, bytes)`, and aligns to `alignment`.
+    /// `Heap` has `allocate(bytes)` and `deallocate(data, bytes)`, and aligns to `alignment`. It may have `adopt` and `disown`.
     template <class Heap>
     explicit memory_source(std::shared_ptr<Heap> heap) noexcept
         : heap_{std::move(heap)}, allocate_{[](void* from, std::size_t bytes) -> std::byte* {
@@ -28,10 +34,30 @@ public:
           }},
           deallocate_{[](void* from, std::byte* data, std::size_t bytes) noexcept {
               static_cast<Heap*>(from)->deallocate(data, bytes);
-          }} {}
+          }} {
+        if constexpr (requires(std::byte* place) { heap->adopt(place, 0); }) {
+            adopt_ = [](void* into, std::byte* place, std::size_t bytes) {
+                return static_cast<Heap*>(into)->adopt(place, bytes);
+            };
+            disown_ = [](void* from, std::byte* place, const moved_pages& moved) noexcept {
+                return static_cast<Heap*>(from)->disown(place, moved);
+            };
+        }
+    }
 
     std::byte* allocate(std::size_t bytes) const { return allocate_(heap_.get(), bytes); }
     void deallocate(std::byte* data, std::size_t bytes) const noexcept { deallocate_(heap_.get(), data, bytes); }
+
+    /// Moves `bytes` at `place`, whole pages of this process alone, into this memory, and maps them where they were: with the same
+    /// content at the same addresses. Others may read them meanwhile, nobody may write. If memory runs out the last ones stay;
+    /// if the heap has no way to do it, all. Unless that is so `deallocate(lies, bytes)` is due for all of them, once others lie
+    /// at `place`.
+    moved_pages adopt(std::byte* place, std::size_t bytes) const { return adopt_(heap_.get(), place, bytes); }
+    /// Puts copies of this process's own in the place of pages that have moved, and are not given back by that. Others may read
+    /// them meanwhile. False if there is no memory; then they stay.
+    bool disown(std::byte* place, const moved_pages& moved) const noexcept {
+        return disown_(heap_.get(), place, moved);
+    }
 
     /// Whether one can give back what the other allocated.
     friend bool operator==(const memory_source& a, const memory_source& b) noexcept {
@@ -51,6 +77,11 @@ private:
     std::shared_ptr<void> heap_;
     std::byte* (*allocate_)(void*, std::size_t) = allocate_own;
     void (*deallocate_)(void*, std::byte*, std::size_t) noexcept = deallocate_own;
+    moved_pages (*adopt_)(void*, std::byte*, std::size_t) = [](void*, std::byte*, std::size_t) {
+        return moved_pages{};
+    };
+    bool (*disown_)(void*, std::byte*, const moved_pages&) noexcept = [](void*, std::byte*,
+                                                                         const moved_pages&) noexcept { return false; };
 };
 
 }  // namespace ddl

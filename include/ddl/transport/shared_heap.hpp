@@ -4,12 +4,14 @@
 #include <ddl/transport/descriptor.hpp>
 #include <ddl/transport/free_list.hpp>
 #include <ddl/transport/huge_pages.hpp>
+#include <ddl/transport/memory_source.hpp>
 
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <memory>
 #include <mutex>
@@ -86,6 +88,34 @@ public:
     void deallocate(std::byte* data, std::size_t bytes) noexcept {
         if (inherited()) return;
         if (const std::uint64_t address = address_of(data, bytes)) give(address, bytes);
+    }
+
+    /// See `memory_source`. Goes piece by piece, so that hardly more memory is in use meanwhile.
+    moved_pages adopt(std::byte* place, std::size_t bytes) {
+        if (static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != page) return {};  // neighbours would go along
+        const std::uint64_t address = take(bytes);
+        moved_pages moved;
+        try {
+            moved.lies = mapped(address, bytes);
+            constexpr std::size_t step = std::size_t{1} << 20;
+            while (moved.bytes < bytes) {
+                const std::size_t here = bytes - moved.bytes < step ? bytes - moved.bytes : step;
+                reserve(address + moved.bytes, here);
+                std::memcpy(moved.lies + moved.bytes, place + moved.bytes, here);
+                if (!lay_over(place + moved.bytes, here, MAP_SHARED, address + moved.bytes)) break;
+                moved.bytes += here;
+            }
+        } catch (const error&) {}  // there is no memory
+        if (moved.bytes == 0) give(address, bytes);
+        return moved;
+    }
+    bool disown(std::byte* place, const moved_pages& moved) noexcept {
+        if (!lay_over(place, moved.bytes, MAP_PRIVATE, address_of(moved.lies, moved.bytes))) return false;
+        for (std::size_t i = 0; i < moved.bytes; i += page) {  // what is written to becomes a copy
+            auto& first = reinterpret_cast<volatile std::byte&>(place[i]);
+            first = first;
+        }
+        return true;
     }
 
     /// Where `bytes` at `data` lie for all ranks; 0 if they are not from this rank's heap.
@@ -202,6 +232,16 @@ private:
         advise_huge_pages(base, view_bytes(k));
         slot.store(static_cast<std::byte*>(base), std::memory_order_release);
         return static_cast<std::byte*>(base);
+    }
+
+    /// Maps a part of the file over what is at `place`.
+    bool lay_over(std::byte* place, std::size_t bytes, int how, std::uint64_t address) const noexcept {
+        if (::mmap(place, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED, file_.number(),
+                   static_cast<off_t>(address)) == MAP_FAILED)
+            return false;
+        // nothing to drop yet: for libraries that keep what they know of pages, and watch for this call
+        (void)::madvise(place, bytes, MADV_DONTNEED);
+        return true;
     }
 
     error no_memory(std::size_t bytes) const {

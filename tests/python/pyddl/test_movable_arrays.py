@@ -103,8 +103,10 @@ assert mapped(kept) == (rank < 2)
 """)
 
 
-def test_they_grow_shrink_and_go(python, ranks):
+def test_they_grow_shrink_and_go(ranks):
     ranks(2, TOLD + """
+with refused(MemoryError):
+    np.zeros(1 << 60, np.int8)
 for _ in range(40):
     data = np.arange(1 << 14) * 1.0
     for _ in range(9):
@@ -133,10 +135,6 @@ same(late, np.full(1 << 14, 2))
 late.resize(1 << 16, refcheck=False)
 same(late[:1 << 14], np.full(1 << 14, 2))
 same(np.ones(1 << 15) + np.ones(1 << 15), np.full(1 << 15, 2))
-""")
-    python("""
-with refused(MemoryError):
-    np.zeros(1 << 60, np.int8)
 """)
 
 
@@ -185,6 +183,29 @@ for _ in range(20):
 """)
 
 
+def test_after_a_failed_call_an_array_is_this_ranks_alone(ranks):
+    ranks(3, TOLD + """
+data, part = np.zeros(3 << 15), np.zeros(1 << 15)
+for _ in range(9):
+    data[:] = part[:] = rank
+    pyddl.world().all_gather(part, data)
+    pyddl.allreduce(part)
+assert mapped(data) and mapped(part)
+part[:] = 5
+if rank == 2:
+    pyddl.world().abort("it had enough")
+else:
+    with refused(pyddl.Broken, "it had enough"):
+        pyddl.world().all_gather(part, data)
+    assert not mapped(data) and not mapped(part)
+same(part, np.full(1 << 15, 5))
+data[:] = 4
+same(data, np.full(3 << 15, 4))
+data.resize(5 << 15, refcheck=False)
+same(data[:3 << 15], np.full(3 << 15, 4))
+""")
+
+
 def test_who_does_not_want_it_has_none(ranks):
     ranks(2, """
 import os
@@ -201,8 +222,8 @@ assert "mapped:" not in pyddl.plan_allreduce(data).explain()
 """, preamble="")
 
 
-def test_somebody_elses_handler_stays(python):
-    python("""
+def test_somebody_elses_handler_stays(ranks):
+    ranks(2, """
 import ctypes
 import numpy as np
 import pyddl
@@ -225,6 +246,12 @@ pyddl.init()
 assert _handler_getter()() is capsule
 assert np.zeros(1 << 15).ctypes.data % 4096 != 0
 """, preamble="")
+
+
+def test_a_rank_that_shares_memory_with_nobody_has_none(python):
+    python("""
+assert np.zeros(1 << 15).ctypes.data % 4096 != 0
+""")
 
 
 def test_beside_a_device_they_stay(ranks, cuda_double):

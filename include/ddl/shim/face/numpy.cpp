@@ -12,6 +12,7 @@ extern "C" {
 struct PyObject;
 [[gnu::weak]] PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));  // null in a process without Python
 [[gnu::weak]] void* PyCapsule_GetPointer(PyObject*, const char*);
+[[gnu::weak]] void PyErr_Clear();
 }
 
 // Memory of NumPy's arrays that peers can map, or that can move there. NumPy asks for it through a struct of functions, which
@@ -80,14 +81,24 @@ namespace movable {
 
 const numpy_handler& before(const void* context) noexcept { return *static_cast<const numpy_handler*>(context); }
 
+/// Which NumPy asks the system for by default, too.
+bool huge_pages() noexcept {
+    static const bool wanted = [] {
+        const char* const words = std::getenv("NUMPY_MADVISE_HUGEPAGE");  // NOLINT(concurrency-mt-unsafe): read once
+        return words == nullptr || std::atoi(words) != 0;
+    }();
+    return wanted;
+}
+
 void* allocate(void* context, std::size_t bytes) noexcept {
-    if (bytes >= movable_memory::least) return movable_memory::here().allocate(bytes, false);
+    if (bytes >= movable_memory::least) return movable_memory::here().allocate(bytes, false, huge_pages());
     return before(context).allocate(before(context).context, bytes);
 }
 
 void* allocate_zeros(void* context, std::size_t count, std::size_t bytes) noexcept {
     if (bytes != 0 && count > static_cast<std::size_t>(PTRDIFF_MAX) / bytes) return nullptr;
-    if (count * bytes >= movable_memory::least) return movable_memory::here().allocate(count * bytes, true);
+    if (count * bytes >= movable_memory::least)
+        return movable_memory::here().allocate(count * bytes, true, huge_pages());
     return before(context).allocate_zeros(before(context).context, count, bytes);
 }
 
@@ -134,8 +145,9 @@ PyObject* ddl_numpy_handler(ddl_communicator* ranks) {
 /// NumPy's own, whose place this takes, or if there is no memory for it.
 DDL_API PyObject* ddl_numpy_movable_handler(PyObject* before);
 PyObject* ddl_numpy_movable_handler(PyObject* before) {
-    if (PyCapsule_New == nullptr || PyCapsule_GetPointer == nullptr) return nullptr;
+    if (PyCapsule_New == nullptr || PyCapsule_GetPointer == nullptr || PyErr_Clear == nullptr) return nullptr;
     void* const own = PyCapsule_GetPointer(before, capsule_name);
+    if (own == nullptr) PyErr_Clear();
     if (own == nullptr || std::strcmp(static_cast<const numpy_handler*>(own)->name, "default_allocator") != 0)
         return nullptr;
     return capsule(

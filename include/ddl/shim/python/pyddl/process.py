@@ -78,7 +78,7 @@ def start(open_world, options=None):
     here.watch = interrupt.watch(interrupt_all)
     if mapped == "1":
         map_arrays_from_here()
-    elif mapped == "":
+    elif mapped == "" and functions.get_local_size(handle) > 1:
         let_arrays_move_from_here()
     return 0
 
