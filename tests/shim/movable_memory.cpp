@@ -160,7 +160,6 @@ BOOST_AUTO_TEST_CASE(where_memory_runs_out_half_way_nothing_is_lost) {
             ++held;
             return shared.heap->adopt(place, bytes / 2);
         }
-        bool disown(std::byte*, const ddl::moved_pages&) noexcept { return false; }
     };
     const auto heap = std::make_shared<short_of_memory>();
     filled_block block{4 * least, 5};
@@ -181,39 +180,6 @@ BOOST_AUTO_TEST_CASE(where_memory_runs_out_half_way_nothing_is_lost) {
     BOOST_TEST(block.holds(6));
     BOOST_TEST(block.give_back());
     BOOST_TEST(heap->held == 0);
-}
-
-BOOST_AUTO_TEST_CASE(after_a_failure_peers_keep_the_place_and_we_the_content) {
-    const shared_file shared;
-    movable_memory& memory = movable_memory::here();
-    for (const std::size_t bytes : {least, 20 * least + 1}) {
-        filled_block block{bytes, 1};
-        block.use(shared.source);
-        std::byte* const lies = memory.enter(block.data);
-        BOOST_TEST((lies != reinterpret_cast<std::byte*>(block.data)));
-        BOOST_TEST(memory.enter(block.data + least / 2) == lies + least / 2);  // another call, of a part
-        memory.leave(block.data, true);
-        BOOST_TEST(block.moved());  // as long as the other one may still write there
-        memory.leave(block.data + least / 2, false);
-        BOOST_TEST(!block.moved());
-        BOOST_TEST(block.holds(1));
-        std::fill_n(lies, bytes, std::byte{0xee});  // by a peer that has not heard
-        BOOST_TEST(block.holds(1));
-        block.fill(2);
-        block.use(shared.source);
-        BOOST_TEST(!block.moved());
-        BOOST_TEST(block.give_back());
-        std::byte* const next = shared.source.allocate(bytes);
-        BOOST_TEST((next + bytes <= lies || lies + bytes <= next));
-        shared.source.deallocate(next, bytes);
-    }
-    filled_block block{least, 4};
-    block.use(shared.source);
-    (void)memory.enter(block.data);
-    memory.leave(block.data, false);
-    BOOST_TEST(block.moved());
-    memory.leave(block.data, true);  // no call of ours
-    BOOST_TEST(block.moved());
 }
 
 BOOST_AUTO_TEST_CASE(others_may_read_a_block_while_it_moves) {

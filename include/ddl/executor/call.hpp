@@ -37,7 +37,8 @@ constexpr const char* to_string(collective what) noexcept {
 struct checked {
     static constexpr bool compares = true;
 };
-/// For programs that are known to agree. Ranks that do not agree then hang until the deadline, or compute nonsense.
+/// For programs that are known to agree. Ranks that do not agree then hang until the deadline, compute nonsense, or hear of it
+/// where that costs nothing.
 struct unchecked {
     static constexpr bool compares = false;
 };

@@ -46,11 +46,13 @@ class message_call {
 public:
     message_call(Transport& wire, const call& what)
         : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
+        // what is compared in passing, though nobody asked, is what must be the same
+        if constexpr (!Checking::compares) what_.op = what_.element = what_.schedule = what_.extents = 0;
         what_.limits = cut_fingerprint(wire);
         wire_.begin(where_);
         // who waits for others hears of a failure meanwhile
         if constexpr (!Checking::compares)
-            if (!waits_everywhere(what.what)) wire_.listen(where_);
+            if (!waits_everywhere(what, wire.size())) wire_.listen(where_);
     }
 
     /// Compares the call over all ranks.
@@ -112,9 +114,15 @@ public:
 
 private:
     /// Whether each rank needs what others send, as a root that only sends does not, nor whoever sends to one.
-    static constexpr bool waits_everywhere(collective what) noexcept {
-        return what == collective::allreduce || what == collective::allreduce_n || what == collective::reduce_scatter ||
-               what == collective::all_gather || what == collective::all_to_all;
+    static constexpr bool waits_everywhere(const call& what, int size) noexcept {
+        switch (what.what) {
+            case collective::allreduce:
+            case collective::allreduce_n: return what.count > 0;
+            case collective::reduce_scatter:
+            case collective::all_gather:
+            case collective::all_to_all: return what.count >= static_cast<std::uint64_t>(size);
+            default: return false;
+        }
     }
 
     Transport& wire_;

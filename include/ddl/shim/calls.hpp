@@ -54,7 +54,7 @@ inline buffer_use use_of(const ddl_communicator& ranks, const task& asked) noexc
 const row* examine(ddl_communicator& ranks, task& asked, ddl_status& status) noexcept;
 
 /// The task with its buffers where peers can map them, those that have moved there. `data`: room for the tensors of a list.
-task where_mapped(const ddl_communicator& ranks, const task& asked, std::vector<void*>& data);
+task where_mapped(const ddl_communicator& ranks, task asked, std::vector<void*>& data);
 
 /// Whether the buffers of a task that made sense once are still there, and where. The lock is held.
 ddl_status examine_again(ddl_communicator& ranks, task& asked) noexcept;

@@ -26,8 +26,7 @@ namespace ddl::shim {
 /// keep using it.
 ///
 /// A block moves as a whole, and only in a call that uses it as a whole: until that returns nobody else may write to it, so nothing
-/// is lost that is written meanwhile. It moves back when it is given back, or when a call that used it has failed. A process
-/// made by fork gets a copy of what has moved, which is its own.
+/// is lost that is written meanwhile. It moves back when it is given back. A process made by fork gets a copy of what has moved, which is its own.
 class movable_memory {
 public:
     static constexpr std::size_t page = memory_source::alignment;
@@ -76,12 +75,12 @@ public:
             const std::lock_guard lock{mutex_};
             const auto place = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
             if (place == blocks_.end()) return false;
-            its = std::move(place->second);
+            its = place->second;
             blocks_.erase(place);
             count_.store(blocks_.size(), std::memory_order_release);
-            moved_count_ -= its.moved == nullptr ? 0 : 1;
+            moved_count_ -= its.moved ? 1 : 0;
         }
-        if (its.moved == nullptr) std::free(its.of_malloc);
+        if (!its.moved) std::free(its.of_malloc);
         else (void)mapped_memory::here().give_back(data);  // see moved_block
         return true;
     }
@@ -113,28 +112,6 @@ public:
         return mapped ? place->second.lies + (at - place->first) : reinterpret_cast<std::byte*>(at);
     }
 
-    /// The same for a call that begins. It `leaves` in the end.
-    std::byte* enter(const void* data) noexcept {
-        std::byte* const place = place_of(data);
-        if (place == data) return place;
-        const std::lock_guard lock{mutex_};
-        ++around(reinterpret_cast<std::uintptr_t>(data))->second.calls;
-        return place;
-    }
-    /// If it has failed peers may yet write to where they map the block: when no other call uses that, the block moves back, and
-    /// leaves that place to them.
-    void leave(const void* data, bool failed) noexcept {
-        {
-            const std::lock_guard lock{mutex_};
-            const auto place = around(reinterpret_cast<std::uintptr_t>(data));
-            if (place == blocks_.end() || place->second.calls == 0) return;
-            block& its = place->second;
-            its.failed = its.failed || failed;
-            if (--its.calls != 0 || !its.failed) return;
-        }
-        take_back(data);
-    }
-
 private:
     /// Each takes two of the mappings of which a process has 65530.
     static constexpr std::size_t most_moved = std::size_t{1} << 13;
@@ -160,12 +137,10 @@ private:
     struct block {
         std::size_t bytes = 0;
         void* of_malloc = nullptr;
-        unsigned uses = 0;                             // at most `uses_before`
-        unsigned calls = 0;                            // that use it where it is mapped, now
-        bool failed = false;                           // whether one of them has
-        unsigned forks = 0;                            // how many there had been when it moved
-        std::byte* lies = nullptr;                     // where peers can map it, if all of it has moved
-        std::shared_ptr<moved_block> moved = nullptr;  // if a part has
+        unsigned uses = 0;          // at most `uses_before`
+        unsigned forks = 0;         // how many there had been when it moved
+        std::byte* lies = nullptr;  // where peers can map it, if all of it has moved
+        bool moved = false;         // whether a part has
     };
     using blocks = std::map<std::uintptr_t, block>;
 
@@ -192,26 +167,6 @@ private:
         return inside ? place : blocks_.end();
     }
 
-    void take_back(const void* data) noexcept {
-        const std::lock_guard alone{moving_};
-        std::shared_ptr<moved_block> moved;
-        std::uintptr_t first = 0;
-        {
-            const std::lock_guard lock{mutex_};
-            const auto place = around(reinterpret_cast<std::uintptr_t>(data));
-            place->second.lies = nullptr;
-            first = place->first;
-            moved = place->second.moved;
-        }
-        auto* const begin = reinterpret_cast<std::byte*>(first);
-        if (!moved->source.disown(begin, moved->pages)) return;
-        moved->pages.lies = nullptr;
-        (void)mapped_memory::here().give_back(begin);
-        const std::lock_guard lock{mutex_};
-        blocks_.find(first)->second.moved = nullptr;
-        --moved_count_;
-    }
-
     void move(std::uintptr_t first, const block& its, const memory_source& source) noexcept {
         if (source == memory_source{}) return;
         const std::lock_guard alone{moving_};
@@ -230,7 +185,7 @@ private:
             }
             const std::lock_guard lock{mutex_};
             block& here = blocks_.find(first)->second;
-            here.moved = moved;
+            here.moved = true;
             here.forks = forks::so_far();
             here.lies = moved->pages.bytes == bytes ? moved->pages.lies : nullptr;
             ++moved_count_;

@@ -26,7 +26,7 @@ public:
     /// This process's own memory.
     memory_source() noexcept = default;
 
-    /// `Heap` has `allocate(bytes)` and `deallocate(data, bytes)`, and aligns to `alignment`. It may have `adopt` and `disown`.
+    /// `Heap` has `allocate(bytes)` and `deallocate(data, bytes)`, and aligns to `alignment`. It may have `adopt`.
     template <class Heap>
     explicit memory_source(std::shared_ptr<Heap> heap) noexcept
         : heap_{std::move(heap)}, allocate_{[](void* from, std::size_t bytes) -> std::byte* {
@@ -39,9 +39,6 @@ public:
             adopt_ = [](void* into, std::byte* place, std::size_t bytes) {
                 return static_cast<Heap*>(into)->adopt(place, bytes);
             };
-            disown_ = [](void* from, std::byte* place, const moved_pages& moved) noexcept {
-                return static_cast<Heap*>(from)->disown(place, moved);
-            };
         }
     }
 
@@ -53,11 +50,6 @@ public:
     /// if the heap has no way to do it, all. Unless that is so `deallocate(lies, bytes)` is due for all of them, once others lie
     /// at `place`.
     moved_pages adopt(std::byte* place, std::size_t bytes) const { return adopt_(heap_.get(), place, bytes); }
-    /// Puts copies of this process's own in the place of pages that have moved, and are not given back by that. Others may read
-    /// them meanwhile. False if there is no memory; then they stay.
-    bool disown(std::byte* place, const moved_pages& moved) const noexcept {
-        return disown_(heap_.get(), place, moved);
-    }
 
     /// Whether one can give back what the other allocated.
     friend bool operator==(const memory_source& a, const memory_source& b) noexcept {
@@ -80,8 +72,6 @@ private:
     moved_pages (*adopt_)(void*, std::byte*, std::size_t) = [](void*, std::byte*, std::size_t) {
         return moved_pages{};
     };
-    bool (*disown_)(void*, std::byte*, const moved_pages&) noexcept = [](void*, std::byte*,
-                                                                         const moved_pages&) noexcept { return false; };
 };
 
 }  // namespace ddl

@@ -102,20 +102,12 @@ public:
                 const std::size_t here = bytes - moved.bytes < step ? bytes - moved.bytes : step;
                 reserve(address + moved.bytes, here);
                 std::memcpy(moved.lies + moved.bytes, place + moved.bytes, here);
-                if (!lay_over(place + moved.bytes, here, MAP_SHARED, address + moved.bytes)) break;
+                if (!lay_over(place + moved.bytes, here, address + moved.bytes)) break;
                 moved.bytes += here;
             }
         } catch (const error&) {}  // there is no memory
         if (moved.bytes == 0) give(address, bytes);
         return moved;
-    }
-    bool disown(std::byte* place, const moved_pages& moved) noexcept {
-        if (!lay_over(place, moved.bytes, MAP_PRIVATE, address_of(moved.lies, moved.bytes))) return false;
-        for (std::size_t i = 0; i < moved.bytes; i += page) {  // what is written to becomes a copy
-            auto& first = reinterpret_cast<volatile std::byte&>(place[i]);
-            first = first;
-        }
-        return true;
     }
 
     /// Where `bytes` at `data` lie for all ranks; 0 if they are not from this rank's heap.
@@ -235,8 +227,8 @@ private:
     }
 
     /// Maps a part of the file over what is at `place`.
-    bool lay_over(std::byte* place, std::size_t bytes, int how, std::uint64_t address) const noexcept {
-        if (::mmap(place, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED, file_.number(),
+    bool lay_over(std::byte* place, std::size_t bytes, std::uint64_t address) const noexcept {
+        if (::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.number(),
                    static_cast<off_t>(address)) == MAP_FAILED)
             return false;
         // nothing to drop yet: for libraries that keep what they know of pages, and watch for this call
