@@ -26,13 +26,14 @@ namespace ddl::shim {
 /// keep using it.
 ///
 /// A block moves as a whole, and only in a call that uses it as a whole: until that returns nobody else may write to it, so nothing
-/// is lost that is written meanwhile. It moves back when it is given back. A process made by fork gets a copy of what has moved, which is its own.
+/// is lost that is written meanwhile. It moves back when it is given back. A process made by fork gets a copy of what has moved,
+/// which is its own.
 class movable_memory {
 public:
     static constexpr std::size_t page = memory_source::alignment;
     /// Shorter blocks are not worth pages of their own.
     static constexpr std::size_t least = std::size_t{64} << 10;
-    /// In so many calls copies cost about what it takes to move: whoever ends before has not lost by it.
+    /// To move takes what about so many calls save: whoever makes fewer has not lost by it.
     static constexpr unsigned uses_before = 8;
 
     static movable_memory& here() {
