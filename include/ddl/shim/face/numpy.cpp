@@ -29,6 +29,16 @@ struct numpy_handler {
     void (*deallocate)(void* context, void* data, std::size_t bytes);
 };
 
+/// What a block of `held` bytes holds, as far as it has room there, in one of `bytes`.
+template <auto Allocate, auto Deallocate>
+void* into_another(void* context, void* data, std::size_t held, std::size_t bytes) noexcept {
+    void* const moved = Allocate(context, bytes);
+    if (moved == nullptr) return nullptr;
+    std::memcpy(moved, data, std::min(held, bytes));
+    Deallocate(context, data, held);
+    return moved;
+}
+
 /// Arrays in memory that the ranks of the node can map. The context is their communicator.
 namespace mapped {
 
@@ -67,11 +77,7 @@ void deallocate(void*, void* data, std::size_t) noexcept {
 void* reallocate(void* context, void* data, std::size_t bytes) noexcept {
     const std::size_t held = mapped_memory::here().bytes_of(data);
     if (held == 0) return std::realloc(data, std::max<std::size_t>(bytes, 1));
-    void* const moved = allocate(context, bytes);
-    if (moved == nullptr) return nullptr;
-    std::memcpy(moved, data, std::min(held, bytes));
-    deallocate(context, data, held);
-    return moved;
+    return into_another<allocate, deallocate>(context, data, held, bytes);
 }
 
 }  // namespace mapped
@@ -112,11 +118,7 @@ void deallocate(void* context, void* data, std::size_t bytes) noexcept {
 void* reallocate(void* context, void* data, std::size_t bytes) noexcept {
     const std::size_t held = movable_memory::here().bytes_of(data);
     if (held == 0) return before(context).reallocate(before(context).context, data, bytes);
-    void* const moved = allocate(context, bytes);
-    if (moved == nullptr) return nullptr;
-    std::memcpy(moved, data, std::min(held, bytes));
-    deallocate(context, data, held);
-    return moved;
+    return into_another<allocate, deallocate>(context, data, held, bytes);
 }
 
 }  // namespace movable
