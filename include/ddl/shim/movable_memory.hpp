@@ -6,7 +6,6 @@
 #include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_source.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +17,6 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <utility>
 
 namespace ddl::shim {
 
@@ -179,8 +177,7 @@ private:
             try {
                 moved->pages = source.adopt(data, bytes);
             } catch (const std::exception&) {}
-            if (moved->pages.bytes == 0) {
-                moved->pages.lies = nullptr;
+            if (moved->pages.lies == nullptr) {
                 (void)mapped_memory::here().give_back(data);
                 return;
             }

@@ -47,8 +47,8 @@ public:
 
     /// Moves `bytes` at `place`, whole pages of this process alone, into this memory, and maps them where they were: with the same
     /// content at the same addresses. Others may read them meanwhile, nobody may write. If memory runs out the last ones stay;
-    /// if the heap has no way to do it, all. Unless that is so `deallocate(lies, bytes)` is due for all of them, once others lie
-    /// at `place`.
+    /// all do, and there is no `lies`, if the heap has no way to do it. Else `deallocate(lies, bytes)` is due, `bytes` being as
+    /// here, once there are other pages at `place`.
     moved_pages adopt(std::byte* place, std::size_t bytes) const { return adopt_(heap_.get(), place, bytes); }
 
     /// Whether one can give back what the other allocated.

@@ -106,8 +106,9 @@ public:
                 moved.bytes += here;
             }
         } catch (const error&) {}  // there is no memory
-        if (moved.bytes == 0) give(address, bytes);
-        return moved;
+        if (moved.bytes > 0) return moved;
+        give(address, bytes);
+        return {};
     }
 
     /// Where `bytes` at `data` lie for all ranks; 0 if they are not from this rank's heap.
