@@ -65,9 +65,17 @@ BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
         "allreduce of 100 float32 (400 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
         "in the messages that compare the calls");
     BOOST_TEST(
-        explained<places::messages<1>>(5000) ==
-        "allreduce of 5000 float32 (20000 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
+        explained<places::messages<1>>(4000) ==
+        "allreduce of 4000 float32 (16000 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
         "beside the messages that compare the calls, in pieces of up to 61440 bytes");
+    BOOST_TEST(
+        explained<places::messages<1>>(10'000, 3) ==
+        "allreduce of 10000 float32 (40000 bytes) by sum over recording, 3 ranks: recursive_doubling, selected for this size, "
+        "beside the messages that compare the calls, in pieces of up to 61440 bytes");
+    BOOST_TEST(
+        explained<places::messages<1>>(10'000, 4) ==
+        "allreduce of 10000 float32 (40000 bytes) by sum over recording, 4 ranks: recursive_halving, selected for this size, "
+        "4 chunks in 4 rounds, of which the first half goes beside the messages that compare the calls");
     BOOST_TEST(
         explained<places::messages<1>>(20'000, 3) ==
         "allreduce of 20000 float32 (80000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "

@@ -72,6 +72,19 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_that_are_sent_in_other_numbers_of_pieces
                     });
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_of_which_halves_are_sent, Place, every_place) {
+    for (const std::size_t other : {7U, 2000U, 20'001U, 50'000U})
+        disagree<Place>("rank % brings " + std::to_string(other) + " elements, this rank 20000",
+                        "rank % brings 20000 elements, this rank " + std::to_string(other),
+                        [other](auto& ranks, bool differs) {
+                            std::vector<float> data(differs ? other : 20'000, 1);
+                            const auto finally = data;
+                            const ddl::error reduced = error_of([&] { ddl::allreduce(ranks, data, ddl::maximum{}); });
+                            require(reduced.code() == ddl::errc::mismatch && data == finally, reduced.what());
+                            ddl::allreduce<ddl::recursive_halving>(ranks, data);
+                        });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_types, Place, every_place) {
     disagree<Place>("rank % brings elements of type float64 (8 bytes), this rank float32 (4 bytes); pass equal types",
                     "rank % brings elements of type float32 (4 bytes), this rank float64 (8 bytes); pass equal types",

@@ -117,15 +117,13 @@ void discard_message(Transport& wire, int peer, std::byte* room, const call_site
 
 /// Compares what all ranks call, and throws on all of them if they differ.
 ///
-/// A short payload travels with the same messages: then the contract is the collective. `join(of, ours, arrived, bytes)` folds
-/// ours into what has arrived of the payload, but only while all calls agree. Returns where the payload is at last: in scratch,
-/// or where it was.
-template <message_transport Transport, class Join>
-const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room,
-                               contract_load load, Join join) {
+/// A payload travels with the same messages. `join(of, ours, arrived, bytes)` folds ours into what has arrived of it, but only
+/// while all calls agree. Returns where what is left of it is at last: in scratch, or where it was.
+template <message_transport Transport, class Load, class Join>
+const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room, Load load,
+                               Join join) {
     constexpr message_tag tag = message_tag::contract;
     using messages = pending_messages<Transport, 1 + load_cut::most_pieces>;
-    const load_cut& cut = load.cut;
     const int rank = wire.rank();
     const int size = wire.size();
     contract_head known{fingerprint(ours), 0, 0};
@@ -134,43 +132,48 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         const contract_round peers{rank, size, round};
         const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size);
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
+        const load_part given = load.given(rank, round);
+        const load_part kept = load.kept(rank, round);
+        const bool rides = given.cut.pieces == 0 && kept.cut.pieces == 0;
         messages received{wire};
         messages sent{wire};
         const auto await = [&] {
             if (peers.from < 0) return;
             // only a mismatch fills more than it should
             received.receive(peers.from, room.other - sizeof known, sizeof known + longest_rider, tag);
-            for (std::size_t i = 0; takes && i < cut.pieces; ++i)
-                received.receive(peers.from, room.other + i * cut.piece, longest_load, tag);
+            for (std::size_t i = 0; takes && i < kept.cut.pieces; ++i)
+                received.receive(peers.from, room.other + i * kept.cut.piece, longest_load, tag);
         };
         // several messages need not be put by if they are awaited on arrival; one had better leave first
-        if (cut.pieces > 0) await();
+        if (!rides) await();
         if (peers.to >= 0) {
-            const std::size_t riding = gives && cut.pieces == 0 ? cut.bytes : 0;
-            // from scratch: who gives up has its buffer back, and MPI cannot take a message back
-            if (gives && load.payload != room.own) {
-                kernel::copy(load.payload, room.own, cut.bytes);
+            // from scratch: who gives up has its buffer back, and MPI cannot take a message back. Parts of a longer vector leave
+            // from where they are, as they do when nothing is compared
+            if (gives && !Load::in_parts && load.payload != room.own) {
+                kernel::copy(load.payload, room.own, given.cut.bytes);
                 load.payload = room.own;
             }
-            known.pieces = gives ? static_cast<std::uint32_t>(cut.pieces) : 0;
+            const std::byte* const leaving = load.payload + given.first;
+            known.pieces = gives ? static_cast<std::uint32_t>(given.cut.pieces) : 0;
             std::memcpy(room.own - sizeof known, &known, sizeof known);
-            sent.send(peers.to, room.own - sizeof known, sizeof known + riding, tag);
+            sent.send(peers.to, room.own - sizeof known, sizeof known + (gives && rides ? given.cut.bytes : 0), tag);
             for (std::size_t i = 0; i < known.pieces; ++i)
-                sent.send(peers.to, load.payload + i * cut.piece, cut.length(i), tag);
+                sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), tag);
         }
-        if (cut.pieces == 0) await();
+        if (rides) await();
         if (peers.from >= 0) {
             received.complete(1, where);
             contract_head theirs;
             std::memcpy(&theirs, room.other - sizeof theirs, sizeof theirs);
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             takes = takes && known.differ == 0;
-            if (takes && cut.pieces == 0) join(peers.of, load.payload, room.other, cut.bytes);
+            const std::byte* const own = load.payload + kept.first;
+            if (takes && rides) join(peers.of, own, room.other, kept.cut.bytes);
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
-            for (std::size_t i = 0, at = 0; i < theirs.pieces; ++i, at += cut.piece) {
+            for (std::size_t i = 0, at = 0; i < theirs.pieces; ++i, at += kept.cut.piece) {
                 if (i + 1 < received.count()) received.complete(i + 2, where);
-                else discard_message(wire, peers.from, room.other + cut.bytes, where);
-                if (takes) join(peers.of, load.payload + at, room.other + at, cut.length(i));
+                else discard_message(wire, peers.from, room.other + kept.cut.bytes, where);
+                if (takes) join(peers.of, own + at, room.other + at, kept.cut.length(i));
             }
         }
         sent.complete(where);
@@ -181,13 +184,15 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
     // all ranks know that some differ: now they can say what they call
     if (known.differ != 0)
         join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
-    // who gave up on this call said so, perhaps after all that others need had left it: they are not to think that it went well
-    else if (cut.bytes > longest_rider) wire.listen(where);
+    // who gave up on this call said so, perhaps after all that others need had left it: they are not to think that it went well.
+    // Where parts are still to be gathered, they hear of it then
+    else if (!Load::in_parts && load.given(rank, 0).cut.bytes > longest_rider) wire.listen(where);
     return load.payload;
 }
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
-    compare_calls(wire, ours, where, {wire, 0}, {}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
+    compare_calls(wire, ours, where, {wire, 0}, contract_load{},
+                  [](testimony, const std::byte*, std::byte*, std::size_t) {});
 }
 
 }  // namespace ddl

@@ -37,7 +37,7 @@ struct alignas(16) contract_head {
     std::uint32_t pieces;  // messages of payload that follow
 };
 
-/// The longest payload that travels with a contract, and that travels in its own message whatever the wire; in bytes.
+/// The longest payload that a message of a contract brings, and that travels in its own message whatever the wire; in bytes.
 inline constexpr std::size_t longest_load = std::size_t{64} << 10;
 inline constexpr std::size_t longest_rider = 8192;
 
@@ -58,8 +58,14 @@ struct load_cut {
         const bool quick = bytes <= cut.quick_message && whole > cut.quick_bytes;
         if (bytes <= longest_rider && (cut.short_bytes == 0 || whole <= cut.short_bytes) && !quick) return;
         // what goes both ways at once waits twice for answers: it is cut up to twice the length
-        piece = cut.length(way == flow::among_all ? bytes / 2 : bytes, unit, 1);
-        pieces = (bytes + piece - 1) / piece;
+        follow(cut.length(way == flow::among_all ? bytes / 2 : bytes, unit, 1));
+    }
+    /// Of a part that never rides, where a program cuts the vector into `chunks`.
+    static load_cut of_part(const segmenting& cut, std::size_t payload, std::size_t unit, int chunks) noexcept {
+        load_cut result;
+        result.bytes = payload;
+        result.follow(cut.length(payload, unit, chunks));
+        return result;
     }
     /// Whether it may travel with a contract at all.
     bool fits() const noexcept { return bytes <= longest_load && pieces <= most_pieces; }
@@ -67,10 +73,24 @@ struct load_cut {
         const std::size_t left = bytes - index * piece;
         return left < piece ? left : piece;
     }
+
+private:
+    void follow(std::size_t each) noexcept {
+        piece = each;
+        pieces = (bytes + piece - 1) / piece;
+    }
 };
 
-/// What travels with a contract.
+/// The part of a payload that a message of a contract brings.
+struct load_part {
+    std::size_t first = 0;  // bytes of the payload before it
+    load_cut cut;
+};
+
+/// A payload that travels whole with a contract, which then is the collective.
 struct contract_load {
+    static constexpr bool in_parts = false;
+
     load_cut cut;
     flow way = flow::among_all;
     int root = 0;
@@ -79,6 +99,8 @@ struct contract_load {
     bool moves(int from, int to, int round, int size) const noexcept {
         return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size);
     }
+    load_part given(int, int) const noexcept { return {0, cut}; }
+    load_part kept(int, int) const noexcept { return {0, cut}; }
 };
 
 }  // namespace ddl

@@ -91,17 +91,21 @@ std::size_t longest_transfer(const Program& program, int rank) noexcept {
 template <collective What, class Schedule, class Op, class Element, message_transport Transport>
 void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     using accumulator = accumulator_t<Op, Element>;
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), ranks.size(), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (is_selected<Schedule>) line.append(", selected for this size");
         if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());
             const load_cut load{ranks, count * sizeof(accumulator), sizeof(accumulator), flow::among_all};
-            if (std::same_as<Chosen, recursive_doubling> && load.fits()) {
+            if (fits_contract<Chosen, recursive_doubling, accumulator>(ranks, count, flow::among_all)) {
                 if (load.pieces == 0) line.append(", in the messages that compare the calls");
                 else
                     line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes",
                                 load.piece);
+            } else if (halves_fit_contract<Chosen, accumulator>(ranks, count)) {
+                line.append(
+                    ", %d chunks in %d rounds, of which the first half goes beside the messages that compare the calls",
+                    program.chunks(), program.rounds());
             } else {
                 const std::size_t longest =
                     longest_transfer(program, ranks.rank()) * count / static_cast<std::size_t>(program.chunks());

@@ -3,9 +3,11 @@
 
 #include <ddl/executor/block_layout.hpp>
 #include <ddl/executor/contract.hpp>
+#include <ddl/executor/contract_halving.hpp>
 #include <ddl/executor/messages.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
+#include <ddl/schedule/halving_or_doubling.hpp>
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 
@@ -58,13 +60,13 @@ public:
     /// Compares the call over all ranks.
     void compare() {
         if (Checking::compares && wire_.size() > 1)
-            compare_and_carry({wire_, 0}, {}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
+            compare_and_carry({wire_, 0}, contract_load{}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
         half_done_.begin(where_);
     }
 
-    /// Compares the call, and moves a short payload on the way. Where the result is.
-    template <class Join>
-    const std::byte* compare_and_carry(const contract_room& room, const contract_load& load, Join join) {
+    /// Compares the call, and moves a payload on the way. Where it is then. The call has ended, if that went whole.
+    template <class Load, class Join>
+    const std::byte* compare_and_carry(const contract_room& room, const Load& load, Join join) {
         half_done_.begin(where_);
         try {
             const std::byte* const result = compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
@@ -75,7 +77,7 @@ public:
                     throw;
                 }
             });
-            half_done_.end();
+            if (!Load::in_parts) half_done_.end();
             return result;
         } catch (const error& why) {
             if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
@@ -199,6 +201,31 @@ bool fits_contract(const Transport& wire, std::size_t count, flow way) noexcept 
         return load_cut{wire, count * sizeof(Accumulator), sizeof(Accumulator), way}.fits();
     else return false;
 }
+/// Whether its halves do.
+template <class Chosen, class Accumulator, message_transport Transport>
+bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
+    if constexpr (std::same_as<Chosen, recursive_halving>)
+        return halving_load{cut_of(wire), {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
+    else return false;
+}
+
+/// The elements as accumulators: where they are, or converted to where they leave from.
+template <class Accumulator, class Element>
+const std::byte* operands_in(const contract_room& room, const Element* in, std::size_t count) {
+    if constexpr (std::same_as<Accumulator, Element>) return reinterpret_cast<const std::byte*>(in);
+    else kernel::convert(in, reinterpret_cast<Accumulator*>(room.own), count);
+    return room.own;
+}
+
+/// A contract's way to fold ours into what has arrived.
+template <class Accumulator, class Op>
+auto join_bytes(const Op& op) {
+    return [combine = combine_bytes<Accumulator>(op)](testimony of, const std::byte* ours, std::byte* arrived,
+                                                      std::size_t bytes) {
+        if (of != testimony::all)
+            combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, bytes);
+    };
+}
 
 /// Folds the vectors of all ranks while their calls are compared. Once all agree the result is finished into `out`, of the root
 /// alone if it flows there.
@@ -208,31 +235,56 @@ void fold_with_contract(message_call<Checking, Transport>& here, Transport& wire
     using accumulator = accumulator_t<Op, Element>;
     const std::size_t bytes = count * sizeof(accumulator);
     const contract_room room{wire, bytes};
-    const auto* operand = reinterpret_cast<const accumulator*>(in);
-    if constexpr (!std::same_as<accumulator, Element>) {
-        auto* const widened = reinterpret_cast<accumulator*>(room.own);
-        kernel::convert(in, widened, count);
-        operand = widened;
-    }
-    const auto combine = combine_bytes<accumulator>(op);
     const std::byte* const result = here.compare_and_carry(
-        room, {{wire, bytes, sizeof(accumulator), way}, way, root, reinterpret_cast<const std::byte*>(operand)},
-        [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t length) {
-            if (of != testimony::all)
-                combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, length);
-        });
+        room,
+        contract_load{{wire, bytes, sizeof(accumulator), way}, way, root, operands_in<accumulator>(room, in, count)},
+        join_bytes<accumulator>(op));
     if (way == flow::among_all || wire.rank() == root)
         kernel::finish(reinterpret_cast<const accumulator*>(result), out, count, op, wire.size());
+}
+
+/// An allreduce whose first half goes with the contract: nothing is written to `out` before all agree.
+template <class Op, class Element, class Checking, message_transport Transport>
+void halve_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
+                         std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    const partition chunks{count, wire.size()};
+    const contract_room room{wire, count * sizeof(accumulator)};
+    const gather_after_halving program{wire.size()};
+    const int own = left_by_halving(wire.rank(), wire.size(), program.rounds()).first;
+    Element* const block = out + chunks.first(own);
+    // one round after which all agree: the operand may become the result
+    const bool in_place = std::same_as<accumulator, Element> && wire.size() == 2 && in == out;
+    const auto join = join_bytes<accumulator>(op);
+    const auto combine = combine_bytes<accumulator>(op);
+    const std::byte* result = here.compare_and_carry(
+        room, halving_load{cut_of(wire), chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
+        [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
+            if (in_place)
+                combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived,
+                        const_cast<std::byte*>(ours), bytes);
+            else join(of, ours, arrived, bytes);
+        });
+    if (in_place) result = reinterpret_cast<const std::byte*>(block);
+    if (!in_place || finishes<Op, Element>)
+        kernel::finish(reinterpret_cast<const accumulator*>(result), block, chunks.length(own), op, wire.size());
+    const auto place = even_chunks{chunks};
+    here.template reserve<Element>(program, 0, place);
+    here.run(program, out, place, no_combine);
+    here.end();
 }
 
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), wire.size(), [&]<class Chosen>() {
         // be it unchecked: in messages that go among all a comparison is for nothing
         if (fits_contract<Chosen, recursive_doubling, accumulator_t<Op, Element>>(wire, count, flow::among_all))
             return fold_with_contract(here, wire, in, out, count, op, flow::among_all, 0);
+        if constexpr (std::same_as<Chosen, recursive_halving>)
+            if (halves_fit_contract<Chosen, accumulator_t<Op, Element>>(wire, count))
+                return halve_with_contract(here, wire, in, out, count, op);
         here.compare();
         fold_over(here, allreduce_program<Chosen>(wire.size()), in, out, count, op, wire.size(), true);
     });
@@ -308,7 +360,8 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
         if (Checking::compares && copies && fits_contract<Chosen, tree, Element>(wire, count, flow::from_root)) {
             const auto* const own = reinterpret_cast<const std::byte*>(data);
             const std::byte* const result = here.compare_and_carry(
-                {wire, bytes}, {{wire, bytes, sizeof(Element), flow::from_root}, flow::from_root, root, own},
+                {wire, bytes},
+                contract_load{{wire, bytes, sizeof(Element), flow::from_root}, flow::from_root, root, own},
                 [](testimony, const std::byte*, std::byte*, std::size_t) {});
             if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
             return;

@@ -5,6 +5,7 @@
 #include <ddl/schedule/cost.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/few_or_many.hpp>
+#include <ddl/schedule/halving_or_doubling.hpp>
 #include <ddl/schedule/hierarchical.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 #include <ddl/schedule/recursive_halving.hpp>
@@ -33,11 +34,15 @@ struct default_schedule {
 template <class Transport>
 inline constexpr link_cost link_of = links::hundred_gigabit;
 
-/// `Quick` up to the length at which `Broad` becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
-template <class Quick, class Broad, class Transport>
-using quick_then_broad =
-    selected<at_most<crossover(allreduce_program<Quick>(8), allreduce_program<Broad>(8), link_of<Transport>), Quick>,
-             otherwise<Broad>>;
+/// Doubling up to about the length at which halving becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
+/// From half of that up to twice as much the number of ranks decides.
+template <class Transport>
+inline constexpr std::size_t halving_pays =
+    crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
+template <class Transport>
+using doubling_then_halving =
+    selected<at_most<halving_pays<Transport> / 2, recursive_doubling>,
+             at_most<2 * halving_pays<Transport>, halving_or_doubling>, otherwise<recursive_halving>>;
 template <class Transport>
 using tree_then_halving = selected<
     at_most<crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>), tree>,
@@ -45,7 +50,7 @@ using tree_then_halving = selected<
 
 template <message_transport Transport>
 struct default_schedule<collective::allreduce, true, Transport> {
-    using type = quick_then_broad<recursive_doubling, recursive_halving, Transport>;
+    using type = doubling_then_halving<Transport>;
 };
 template <message_transport Transport>
 struct default_schedule<collective::allreduce, false, Transport> {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/contract_load.hpp>
+#include <ddl/executor/partition.hpp>
+#include <ddl/schedule/schedule.hpp>
+
+#include <bit>
+
+namespace ddl {
+
+/// Recursive halving of a power of two whose pairs meet in the order of a contract, near ranks first: what a rank still works on
+/// before round `round`. It passes the half of that which its partner keeps.
+///
+/// Source: Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005, section 4.5: "recursive vector
+/// halving, distance doubling". Order: keeps rank order.
+constexpr chunk_range left_by_halving(int rank, int size, int round) noexcept {
+    chunk_range left{0, size};
+    for (int k = 0; k < round; ++k) {
+        left.count /= 2;
+        if ((rank >> k & 1) != 0) left.first += left.count;
+    }
+    return left;
+}
+
+/// A payload of which each round of a contract halves what a rank still works on: at last a chunk of its own is left.
+struct halving_load {
+    static constexpr bool in_parts = true;
+
+    const segmenting& pieces;
+    partition chunks;
+    std::size_t unit;  // bytes of an element
+    const std::byte* payload;
+
+    /// Whether a payload can be sent so.
+    bool fits() const noexcept {
+        const auto ranks = static_cast<unsigned>(chunks.parts);
+        return chunks.parts > 1 && std::has_single_bit(ranks) && of({0, chunks.parts / 2}).fits();
+    }
+    bool moves(int from, int to, int, int) const noexcept { return from >= 0 && to >= 0; }
+    load_part given(int rank, int round) const noexcept { return part(rank, round, rank ^ 1 << round); }
+    load_part kept(int rank, int round) const noexcept { return part(rank, round, rank); }
+
+private:
+    std::size_t first(int chunk) const noexcept { return chunks.first(chunk) * unit; }
+    load_cut of(chunk_range range) const noexcept {
+        return load_cut::of_part(pieces, first(range.first + range.count) - first(range.first), unit, chunks.parts);
+    }
+    /// What `keeper` has left behind a round, in what `rank` has before it.
+    load_part part(int rank, int round, int keeper) const noexcept {
+        const chunk_range left = left_by_halving(keeper, chunks.parts, round + 1);
+        return {first(left.first) - first(left_by_halving(rank, chunks.parts, round).first), of(left)};
+    }
+};
+
+/// The second half: the same pairs backwards exchange all that they have.
+struct gather_after_halving {
+    int ranks;
+
+    constexpr int size() const noexcept { return ranks; }
+    constexpr int chunks() const noexcept { return ranks; }
+    constexpr int rounds() const noexcept { return ceil_log2(ranks); }
+    constexpr int width(int, int) const noexcept { return 2; }
+    constexpr transfer at(int rank, int round, int index) const noexcept {
+        const int halving = rounds() - 1 - round;
+        const int peer = rank ^ 1 << halving;
+        const bool sends = index == 0;
+        const chunk_range moved = left_by_halving(sends ? rank : peer, ranks, halving + 1);
+        return {sends ? action::send : action::receive, peer, moved.first, moved.count};
+    }
+};
+static_assert(program<gather_after_halving>);
+
+}  // namespace ddl

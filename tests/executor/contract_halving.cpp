@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/allreduce.hpp>
+#include <ddl/executor/contract.hpp>
+#include <ddl/executor/contract_halving.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "../collective/oracle.hpp"
+#include "../collective/sweep.hpp"
+
+namespace data = boost::unit_test::data;
+
+namespace {
+
+constexpr ddl::segmenting whole{.bytes = std::size_t{60} << 10, .depth = 16};
+
+ddl::halving_load load_of(std::size_t count, int size, const ddl::segmenting& cut = whole) {
+    return {cut, {count, size}, sizeof(float), nullptr};
+}
+
+/// What each rank knows of each chunk, as lists of ranks, after the rounds of a contract and the program behind it.
+using knowledge = std::vector<std::vector<std::vector<int>>>;
+
+knowledge halved(int size) {
+    const auto ranks = static_cast<std::size_t>(size);
+    knowledge known(ranks, std::vector<std::vector<int>>(ranks));
+    for (std::size_t r = 0; r < ranks; ++r)
+        for (auto& chunk : known[r]) chunk = {static_cast<int>(r)};
+    for (int round = 0; round < ddl::contract_round::count(size); ++round) {
+        const knowledge before = known;
+        for (int r = 0; r < size; ++r) {
+            const ddl::contract_round peers{r, size, round};
+            const ddl::chunk_range left = ddl::left_by_halving(r, size, round + 1);
+            for (int c = left.first; c < left.first + left.count; ++c) {
+                const auto& arrived = before[static_cast<std::size_t>(peers.from)][static_cast<std::size_t>(c)];
+                auto& ours = known[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)];
+                ours.insert(peers.of == ddl::testimony::below ? ours.begin() : ours.end(), arrived.begin(),
+                            arrived.end());
+            }
+        }
+    }
+    return known;
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(a_rank_is_left_with_a_chunk_that_holds_every_operand_in_the_order_of_ranks,
+                     data::make({2, 4, 8, 16}), size) {
+    const knowledge known = halved(size);
+    std::vector<int> all(static_cast<std::size_t>(size)), owners(all);
+    std::iota(all.begin(), all.end(), 0);
+    for (int r = 0; r < size; ++r) {
+        const ddl::chunk_range own = ddl::left_by_halving(r, size, ddl::contract_round::count(size));
+        BOOST_TEST(own.count == 1);
+        ++owners[static_cast<std::size_t>(own.first)];
+        BOOST_TEST(known[static_cast<std::size_t>(r)][static_cast<std::size_t>(own.first)] == all);
+    }
+    BOOST_TEST(owners == std::vector<int>(all.size(), 1));
+}
+
+BOOST_DATA_TEST_CASE(what_one_gives_the_other_keeps, data::make({2, 4, 8}) * data::make({0, 3, 1000, 1001}), size,
+                     count) {
+    const ddl::halving_load load = load_of(static_cast<std::size_t>(count), size);
+    for (int r = 0; r < size; ++r) {
+        std::size_t left = static_cast<std::size_t>(count) * sizeof(float);
+        for (int round = 0; 1 << round < size; ++round) {
+            const ddl::load_part given = load.given(r, round), kept = load.kept(r, round);
+            const ddl::load_part of_peer = load.kept(r ^ 1 << round, round);
+            BOOST_TEST(given.cut.bytes == of_peer.cut.bytes);
+            BOOST_TEST(given.cut.pieces == of_peer.cut.pieces);
+            BOOST_TEST(given.first == of_peer.first);
+            BOOST_TEST(given.cut.bytes + kept.cut.bytes == left);
+            BOOST_TEST((given.first == 0 ? kept.first == given.cut.bytes || given.cut.bytes == 0 || kept.cut.bytes == 0
+                                         : kept.first == 0 && given.first == kept.cut.bytes));
+            left = kept.cut.bytes;
+        }
+    }
+}
+
+BOOST_DATA_TEST_CASE(afterwards_all_have_all, data::make({2, 4, 8, 16}), size) {
+    const ddl::gather_after_halving program{size};
+    std::vector<std::vector<bool>> has(static_cast<std::size_t>(size),
+                                       std::vector<bool>(static_cast<std::size_t>(size)));
+    for (int r = 0; r < size; ++r)
+        has[static_cast<std::size_t>(r)]
+           [static_cast<std::size_t>(ddl::left_by_halving(r, size, program.rounds()).first)] = true;
+    for (int round = 0; round < program.rounds(); ++round) {
+        const auto before = has;
+        for (int r = 0; r < size; ++r) {
+            const ddl::transfer sent = program.at(r, round, 0), received = program.at(r, round, 1);
+            const ddl::transfer at_peer = program.at(received.peer, round, 0);
+            BOOST_TEST((sent.what == ddl::action::send && received.what == ddl::action::receive));
+            BOOST_TEST((at_peer.peer == r && at_peer.chunk == received.chunk && at_peer.count == received.count));
+            for (int c = received.chunk; c < received.chunk + received.count; ++c) {
+                BOOST_TEST(before[static_cast<std::size_t>(received.peer)][static_cast<std::size_t>(c)]);
+                has[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)] = true;
+            }
+        }
+    }
+    for (const auto& chunks : has) BOOST_TEST((chunks == std::vector<bool>(chunks.size(), true)));
+}
+
+BOOST_AUTO_TEST_CASE(halves_go_with_a_contract_among_a_power_of_two_and_while_none_is_too_long) {
+    BOOST_TEST(load_of(32'768, 2).fits());
+    BOOST_TEST(!load_of(32'770, 2).fits(), "half of it is longer than what a contract brings");
+    BOOST_TEST(load_of(32'768, 8).fits());
+    BOOST_TEST(load_of(1, 4).fits());
+    BOOST_TEST(!load_of(100, 1).fits());
+    BOOST_TEST(!load_of(100, 3).fits());
+    BOOST_TEST(!load_of(100, 6).fits());
+    constexpr ddl::segmenting fine{.bytes = 100, .depth = 16};
+    BOOST_TEST(load_of(800, 2, fine).fits());
+    BOOST_TEST(!load_of(802, 2, fine).fits(), "its half would be seventeen pieces");
+}
+
+namespace {
+/// Says which rank gave up the first element of each range that is combined.
+struct note_pairs {
+    static constexpr bool commutative = true;
+    std::vector<std::pair<int, int>>* seen;
+    int operator()(int a, int b) const {
+        seen->emplace_back(a, b);
+        return a + b;
+    }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(operands_are_combined_once_and_in_the_order_of_ranks) {
+    ddl::recording::run(4, [](ddl::recording& ranks) {
+        std::vector<std::pair<int, int>> seen;
+        std::vector<int> values(4, 1 << (8 * ranks.rank()));
+        ddl::allreduce_plan<note_pairs, int, ddl::recursive_halving, ddl::recording>{
+            ranks, values.data(), values.data(), values.size(), note_pairs{&seen}}();
+        require(values == std::vector<int>(4, 0x0101'0101), "another sum");
+        // two elements with the neighbour, one with the pair beyond
+        const int low = ranks.rank() < 2 ? 0x1 : 0x1'0000;
+        const std::vector<std::pair<int, int>> expected{{low, low << 8}, {low, low << 8}, {0x101, 0x101'0000}};
+        require(seen == expected, "combined in another order");
+    });
+}
