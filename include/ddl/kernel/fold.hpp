@@ -28,18 +28,20 @@ using packed_as = std::conditional_t<packs<Element, Accumulator>, Element, float
 /// The same in blocks, on the widest vectors. Of packed elements what is wide lies in each whole block as `How` says.
 template <class Narrow, bool Contracts, lie How = lie::in_order, target Target = target::overwritten, class To,
           class Value, class... From>
-constexpr void map_blocks(To* to, std::size_t count, const Value& value, const From*... from) {
+constexpr void map_blocks(To* to, stretch all, const Value& value, const From*... from) {
+    const std::size_t count = all.count;
     constexpr bool packed = packs<Narrow, float> && !std::is_same_v<Narrow, float>;
     if constexpr (packed && Target == target::first_operand) {
-        map_blocks<Narrow, Contracts, How>(to, count, value, static_cast<const To*>(to), from...);
+        map_blocks<Narrow, Contracts, How>(to, all, value, static_cast<const To*>(to), from...);
     } else if constexpr (packed && Target == target::last_operand) {
-        map_blocks<Narrow, Contracts, How>(to, count, value, from..., static_cast<const To*>(to));
+        map_blocks<Narrow, Contracts, How>(to, all, value, from..., static_cast<const To*>(to));
     } else {
         const std::size_t length = packed ? packed_block<Narrow> : block;
         std::size_t whole = count / length * length;
         if (packed && std::is_constant_evaluated()) whole = 0;
         const auto blocks = [=, &value]<vectors Which>() {
-            if constexpr (packed) map_packed<Narrow, How, Which>(to, whole, value, from...);
+            if constexpr (packed)
+                map_packed<Narrow, How, Which>(to, stretch{whole, count - whole + all.next}, value, from...);
             else
                 for (std::size_t left = whole / block, i = 0; left > 0; --left, i += block)
                     map<Target>(to + i, block, value, from + i...);
@@ -161,10 +163,11 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     std::size_t here = count <= length ? count : length - past_line(to(0));
     for (std::size_t at = 0; at < count; at += here, here = count - at < length ? count - at : length) {
         const auto source = [&](int s) { return static_cast<const Element*>(from(s)) + at; };
+        const stretch all{here, count - at - here};
         Element* const result = made_in >= 0 ? to(made_in) + at : folded.values;
         const auto finish_with = [&]<class Left>(const Left* left) {  // and the last source
-            if (made_of == last) map_blocks<narrow, fuses, How, target::last_operand>(result, here, add_last, left);
-            else map_blocks<narrow, fuses, How>(result, here, add_last, left, source(last));
+            if (made_of == last) map_blocks<narrow, fuses, How, target::last_operand>(result, all, add_last, left);
+            else map_blocks<narrow, fuses, How>(result, all, add_last, left, source(last));
         };
         if constexpr (!std::is_same_v<Element, accumulator> && !packs<Element, accumulator>) {
             convert(source(0), sum, here);
@@ -172,15 +175,15 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
             finish(sum, result, here, op, ranks);
         } else if (operands == 1) {
             if constexpr (!finishes<Op, Element>) copy(source(0), result, here);
-            else map_blocks<narrow, fuses, How>(result, here, finishing<Op, accumulator>{op, ranks}, source(0));
+            else map_blocks<narrow, fuses, How>(result, all, finishing<Op, accumulator>{op, ranks}, source(0));
         } else if (operands == 2 && made_of == 0) {
-            map_blocks<narrow, fuses, How, target::first_operand>(result, here, add_last, source(1));
+            map_blocks<narrow, fuses, How, target::first_operand>(result, all, add_last, source(1));
         } else if (operands == 2) {
             finish_with(source(0));
         } else {
-            map_blocks<narrow, fuses, How>(sum, here, add, source(0), source(1));
+            map_blocks<narrow, fuses, How>(sum, all, add, source(0), source(1));
             for (int s = 2; s < last; ++s)
-                map_blocks<narrow, fuses, How, target::first_operand>(sum, here, add, source(s));
+                map_blocks<narrow, fuses, How, target::first_operand>(sum, all, add, source(s));
             finish_with(static_cast<const accumulator*>(sum));
         }
         for (int t = 0; t < results; ++t)  // but not to itself

@@ -183,29 +183,37 @@ template <class Vectors, lie How, class Value, class... From>
     std::memcpy(static_cast<void*>(to), results, sizeof results);
 }
 
-/// Asks for the block that a loop reads a kilobyte after that at `from`. Blocks take so many operations that a processor which looks
-/// ahead by itself sees few of the lines to come. What lies there need not be the loop's.
+/// Elements that a loop takes, and those behind them that its caller takes next. What lies beyond may be another core's to write.
+struct stretch {
+    std::size_t count;
+    std::size_t next;
+    constexpr stretch(std::size_t elements, std::size_t then = 0) noexcept : count{elements}, next{then} {}
+};
+
+/// Asks for the block that a loop reads a kilobyte after that of `length` elements at element `at`. Blocks take so many operations
+/// that a processor which looks ahead by itself sees few of the lines to come.
 template <class From>
-[[gnu::always_inline]] inline void ask_ahead(const From* from, std::size_t elements) noexcept {
-    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(from) + 1024;
-    for (std::size_t line = 0; line < elements * sizeof(From); line += 64)
-        __builtin_prefetch(reinterpret_cast<const void*>(first + line));
+[[gnu::always_inline]] inline void ask_ahead(const From* from, std::size_t at, std::size_t length,
+                                             const stretch& all) noexcept {
+    constexpr std::size_t ahead = 1024 / sizeof(From);
+    if (at + ahead + length > all.count + all.next) return;
+    for (std::size_t i = 0; i < length; i += 64 / sizeof(From)) __builtin_prefetch(from + at + ahead + i);
 }
 
-/// Sets `count` values of `to` to `value(from...)` in whole blocks. All are packed or wide; `to` may be one of the sources.
+/// Sets the values of `to` to `value(from...)` in whole blocks. All are packed or wide; `to` may be one of the sources.
 template <class Narrow, lie How, vectors Which, class To, class Value, class... From>
-[[gnu::always_inline]] inline void map_packed(To* to, std::size_t count, const Value& value, const From*... from) {
+[[gnu::always_inline]] inline void map_packed(To* to, stretch length, const Value& value, const From*... from) {
     using block_of = packed_values<Narrow, How, Which>;
     if constexpr (std::is_same_v<To, bfloat16> && bfloat16_vectors<Which>::round)
         if (bfloat16_vectors<Which>::are_here()) {
-            for (std::size_t i = 0; i < count; i += packed_block<bfloat16>) {
-                (ask_ahead(from + i, packed_block<bfloat16>), ...);
+            for (std::size_t i = 0; i < length.count; i += packed_block<bfloat16>) {
+                (ask_ahead(from, i, packed_block<bfloat16>, length), ...);
                 round_pairs<bfloat16_vectors<Which>, How>(to + i, value, from + i...);
             }
             return;
         }
-    for (std::size_t i = 0; i < count; i += packed_block<Narrow>) {
-        (ask_ahead(from + i, packed_block<Narrow>), ...);
+    for (std::size_t i = 0; i < length.count; i += packed_block<Narrow>) {
+        (ask_ahead(from, i, packed_block<Narrow>, length), ...);
         if constexpr (places<Narrow> == 2 && !(std::is_same_v<Narrow, half> && half_lanes<Which> > 0)) {
             map_pairs<Narrow, How>(to + i, value, from + i...);
             continue;
