@@ -55,8 +55,10 @@ static_assert(combines<average, point> && finishes<average, point>, "a user's ty
 static_assert(combines<average, cents> && finishes<average, cents>, "a user's type with a + b and a / int");
 static_assert(!combines<average, only_a_sum> && !finishes<average, only_a_sum>, "what cannot be divided has no mean");
 static_assert(!combines<average, bool> && !combines<average, std::byte> && !finishes<average, bool>);
-static_assert(std::is_same_v<accumulator_t<average, std::int8_t>, std::int64_t>);
-static_assert(std::is_same_v<accumulator_t<average, std::uint16_t>, std::uint64_t>);
+static_assert(std::is_same_v<accumulator_t<average, std::int8_t>, double>);
+static_assert(std::is_same_v<accumulator_t<average, std::uint32_t>, double>);
+static_assert(std::is_same_v<accumulator_t<average, std::int64_t>, std::int64_t>);
+static_assert(std::is_same_v<accumulator_t<average, std::uint64_t>, std::uint64_t>);
 static_assert(std::is_same_v<accumulator_t<average, ddl::half>, float>);
 static_assert(std::is_same_v<accumulator_t<average, double>, double>);
 
@@ -75,6 +77,23 @@ BOOST_AUTO_TEST_CASE(integers_do_not_overflow_on_the_way_and_are_rounded_toward_
     BOOST_TEST(average_of(-3, -4, 2) == -3);
     BOOST_TEST(average_of(std::numeric_limits<int>::max(), std::numeric_limits<int>::max(), 7) ==
                std::numeric_limits<int>::max());
+}
+
+BOOST_AUTO_TEST_CASE(sums_that_just_miss_a_multiple_are_rounded_down_whatever_the_ranks) {
+    const auto check = []<class Element>(Element extreme, std::int64_t ranks) {
+        // all but one bring the extreme, and one is a step nearer to zero
+        const std::int64_t step = extreme < 0 ? 1 : -1;
+        const std::int64_t total = std::int64_t{extreme} * ranks + step;
+        const auto mean = static_cast<Element>(
+            ddl::finish(average{}, static_cast<accumulator_t<average, Element>>(total), static_cast<int>(ranks)));
+        BOOST_TEST(std::int64_t{mean} == total / ranks);
+    };
+    for (std::int64_t ranks = 1; ranks <= std::int64_t{1} << 21; ranks += ranks < 100 ? 1 : ranks / 7) {
+        check(std::numeric_limits<std::int32_t>::max(), ranks);
+        check(std::numeric_limits<std::int32_t>::min(), ranks);
+        check(std::numeric_limits<std::uint32_t>::max(), ranks);
+        check(std::numeric_limits<std::int16_t>::min(), ranks);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(more_ranks_than_the_type_can_count_are_no_matter) {
