@@ -256,8 +256,12 @@ BOOST_AUTO_TEST_CASE(explain_tells_what_becomes_of_a_call) {
     has(explained(ddl::hierarchical<ddl::direct, ddl::ring>{}, cluster_of(0)), "one node, so direct");
     if (world_size() == 1) return;
     const std::string nodes = std::to_string(world_size()) + " nodes, ";
-    has(explained(ddl::tuned{}, cluster_of(1)),
-        nodes + "hierarchical<direct, recursive_halving>: reduce-scatter in shared memory");
+    has(explained(ddl::tuned{}, cluster_of(1)), nodes + "recursive_halving over mpi between all ranks");
+    has(explained(ddl::hierarchical<ddl::direct, ddl::ring>{}, cluster_of(1)),
+        nodes + "ring over mpi between all ranks");
+    if (world_size() > 2)
+        has(explained(ddl::tuned{}, cluster_of(2)),
+            "nodes, hierarchical<direct, recursive_halving>: reduce-scatter in shared memory");
     has(explained(ddl::ring{}, cluster_of(1)), nodes + "ring over mpi between all ranks");
     ddl::cluster world = cluster_of(1);
     has(ddl::explain(ddl::broadcast_init(world, out)).c_str(), nodes + "recursive_halving over mpi between all ranks");

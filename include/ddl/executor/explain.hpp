@@ -137,8 +137,11 @@ void explain_way(text& line, Transport& ranks, const void* in, std::size_t count
         std::conditional_t<What == collective::allreduce, Transport, std::remove_reference_t<decltype(ranks.wire())>>;
     using chosen = resolved<Schedule, What, Op, level>;
     with_schedule<chosen>(count * sizeof(Element), [&]<class Chosen>() {
-        spelled<Chosen>::append(line);
-        if (hierarchy<Chosen>)
+        using alone = typename without_nodes<Chosen>::type;
+        const bool in_levels = hierarchy<Chosen> && (hierarchy<alone> || ranks.nodes() != ranks.size());
+        if (in_levels) spelled<Chosen>::append(line);
+        else spelled<alone>::append(line);
+        if (in_levels)
             line.append(
                 ": reduce-scatter in shared memory, every rank carries its share over %s, all-gather in shared memory",
                 std::remove_reference_t<decltype(ranks.wire())>::name);

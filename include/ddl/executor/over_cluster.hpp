@@ -28,6 +28,17 @@ struct flattened<selected<Choices...>> {
     using type = selected<decltype(flat(Choices{}))...>;
 };
 
+/// What a schedule becomes where each node has one rank: a hierarchy of two levels shrinks to its outer schedule.
+template <class Schedule>
+struct without_nodes {
+    using type = Schedule;
+};
+template <hierarchy Schedule>
+    requires textbook<typename Schedule::outer>
+struct without_nodes<Schedule> {
+    using type = typename Schedule::outer;
+};
+
 /// Calls `use.template operator()<Schedule>(ranks)` with the node's ranks if there is but one node, else with the wire.
 template <collective What, class Schedule, class Op, clustered_transport Transport, class Use>
 void on_one_level(Transport& ranks, Use use) {
@@ -94,6 +105,10 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
     with_schedule<resolved<Schedule, collective::allreduce, Op, Transport>>(
         count * sizeof(Element), [&]<class Chosen>() {
             if constexpr (hierarchy<Chosen>) {
+                using alone = typename without_nodes<Chosen>::type;
+                if constexpr (!hierarchy<alone>)
+                    if (ranks.nodes() == ranks.size())
+                        return on_one_level<collective::allreduce, alone, Op>(ranks, flat);
                 if (!commutes<Op> && !ranks.ordered())
                     throw error(
                         errc::invalid_argument, "allreduce", ranks.rank(), -1,
