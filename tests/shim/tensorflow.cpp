@@ -185,8 +185,7 @@ BOOST_AUTO_TEST_CASE(a_tensorflow_that_lacks_a_function_is_named) {
         heard lines;
         loaded::opened(DDL_TEST_TENSORFLOW_OF_OLD);
         operators_alone();
-        return lines.words() ==
-               "[ERROR DDL-1-6] ddl_MDR.so: this TensorFlow has no TF_NewStatus; it needs version 2.4 or later\n";
+        return lines.words() == "[ERROR DDL-1-6] ddl_MDR.so: this TensorFlow has no TF_NewStatus; take a later one\n";
     }));
 }
 

@@ -38,7 +38,7 @@ class Heard(keras.callbacks.Callback):
 def test_fit_is_that_of_the_whole_batch(ranks, count):
     ranks(count, KERAS + """
 weights = {}
-for optimizer in ("sgd", "adam", "loss_scale"):
+for optimizer in ("sgd", "adam") + ("loss_scale",) * hasattr(keras.optimizers, "LossScaleOptimizer"):  # which Keras 3 has there
     def made(size):
         inner = keras.optimizers.Adam(0.01) if optimizer == "adam" else keras.optimizers.SGD(0.1, momentum=0.9)
         return keras.optimizers.LossScaleOptimizer(inner, initial_scale=8.0) if optimizer == "loss_scale" else inner
@@ -109,8 +109,9 @@ same(found[2], [3])
 optimizer = tf.keras.optimizers.SGD(1.0)
 optimizer.apply_gradients([(tf.fill([3], float(rank)), trained)])
 same(trained, [-1, -1, -1])
-optimizer.apply([tf.fill([3], float(rank))], [trained])
-same(trained, [-2, -2, -2])
+if hasattr(optimizer, "apply"):  # of Keras 3
+    optimizer.apply([tf.fill([3], float(rank))], [trained])
+    same(trained, [-2, -2, -2])
 with refused(RuntimeError, f"ddl.init, rank {rank}: DDL is started already, with \\"-mode p:3x1x1x1 \\"; call it once"):
     ddl.init("")
 """, preamble=IMPORTED)
@@ -231,14 +232,15 @@ with tf.Graph().as_default() if {way == "session"} else tf.device(None):
         try:
             say("waits")
             {wait}
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as why:  # pybind11 makes the latter of it where TensorFlow converts an error
+            assert "KeyboardInterrupt" in repr(why), why
             say("interrupted")
     else:
         import time
         time.sleep(600)
 os._exit(0)
 """)
-    both = [subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL, env={
+    both = [subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True, env={
         **environment, "DDL_OPTIONS": "", "DDL_JOB": f"test-{path.parent.name}", "DDL_TRANSPORT": "shared_memory",
         **{name: str(rank) for name in ("RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")},
         **dict.fromkeys(("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"), "2")}) for rank in range(2)]

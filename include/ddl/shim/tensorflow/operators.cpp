@@ -213,9 +213,7 @@ void register_all() {
     const char* missing = nullptr;
     if (!api().find(missing)) {
         if (missing != nullptr)
-            std::fprintf(stderr,
-                         "[ERROR DDL-1-6] ddl_MDR.so: this TensorFlow has no %s; it needs version 2.4 or later\n",
-                         missing);
+            std::fprintf(stderr, "[ERROR DDL-1-6] ddl_MDR.so: this TensorFlow has no %s; take a later one\n", missing);
         return;
     }
     try {

@@ -29,7 +29,7 @@ class DDLGlobalVariablesCallback(tf.keras.callbacks.Callback):
         operators.require_init(type(self).__name__)
         self.model.set_weights([_of_rank_0(each) for each in self.model.get_weights()])
         variables = getattr(getattr(self.model, "optimizer", None), "variables", ())
-        for each in () if callable(variables) else variables:
+        for each in variables() if callable(variables) else variables:  # a function in Keras 2
             each.assign(_of_rank_0(each.numpy()))
 
 

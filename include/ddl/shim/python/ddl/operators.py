@@ -17,6 +17,9 @@ _FEWEST = 200_000  # elements of a group, whatever DDL_GROUP_SIZE says
 _GROUP_SIZE = 10 ** 10
 _Session = tf.compat.v1.Session.__init__  # as TensorFlow has it
 
+_MOVED = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 complex64 "
+                   "complex128".split())
+
 started_with = None  # the options of `init`
 
 
@@ -84,6 +87,11 @@ def _watch():
         why = process.words_of_failure()
         if why is not None:
             functions.abort(handle, why.encode())
+
+
+def is_moved(dtype):
+    """Whether `bcast` takes tensors of it."""
+    return dtype.name in _MOVED
 
 
 def bcast(tensor):

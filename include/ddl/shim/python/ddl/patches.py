@@ -66,7 +66,7 @@ def _of_rank_0(value, dtype):
     if callable(value):
         return functools.wraps(value)(lambda *arguments, **more: _of_rank_0(value(*arguments, **more), dtype))
     tensor = tf.convert_to_tensor(value, dtype=dtype)
-    return tensor if tensor.dtype == tf.string else operators.bcast(tensor)
+    return operators.bcast(tensor) if operators.is_moved(tensor.dtype) else tensor
 
 
 def average_gradients():
