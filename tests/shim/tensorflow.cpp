@@ -273,9 +273,10 @@ BOOST_AUTO_TEST_CASE(init_refuses_what_makes_no_sense) {
 
 BOOST_AUTO_TEST_CASE(init_says_who_a_rank_is_and_again_the_same) {
     BOOST_TEST_REQUIRE(ranks().size() == 5U);
-    BOOST_TEST(size() == std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE") ? std::getenv("OMPI_COMM_WORLD_SIZE")
-                                   : std::getenv("WORLD_SIZE")         ? std::getenv("WORLD_SIZE")
-                                                                       : "1"));
+    const char* launched = "1";
+    for (const char* const name : {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"})
+        if (const char* const value = std::getenv(name)) launched = value;
+    BOOST_TEST(size() == std::atoi(launched));
     BOOST_TEST((rank() >= 0 && rank() < size()));
     BOOST_TEST((ranks()[2] == rank() && ranks()[3] == size() && ranks()[4] == rank()));
     const TF_OpKernelContext again = init(5);
