@@ -135,14 +135,21 @@ with graph.as_default():
 """
 
 
-def test_a_session(ranks):
-    said = ranks(2, OF_A_SESSION + """
+@pytest.mark.parametrize("behavior", ["", "v1.disable_v2_behavior()\n"], ids=["version 2", "version 1"])
+def test_a_session(ranks, behavior):
+    said = ranks(2, behavior + OF_A_SESSION + """
+if not tf.executing_eagerly():  # what follows is in eager code
+    logs = {"loss": float(rank)}
+    ddl.DDLCallback().on_epoch_end(0, logs)
+    say("averaged", logs["loss"])
+    os._exit(0)
 same_on_all(before[:2])
 found = same_on_all(last[1:])
 assert found[0] < before[0][0] and found[2] < before[1][0], "it has learned"
 assert np.allclose(before[0][0] - found[0], 2 * (before[0][1] - found[1])), "gradients are averages: 1 and (0 + 1) / 2"
 """, preamble=IMPORTED)
     assert "DDL: rank 1 of 2, gpuid 1, hosts 1" in said
+    assert said.count("averaged 0.5") == (2 if behavior else 0)
 
 
 def test_a_session_in_groups(ranks):

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import conftest
+
 STAND_IN = """
 import os, sys, types
 from programs import *
@@ -110,6 +112,29 @@ from ddl import operators
 with refused(ValueError, 'ddl.grads_reduce, rank 0: DDL_GROUP_SIZE is "{limit}"; set a number of elements, 1 or more'):
     list(operators._groups([]))
 """, preamble="", variables={"DDL_GROUP_SIZE": limit})
+
+
+def test_eager_code_has_the_gpu_of_its_local_rank(python):
+    python(STAND_IN + """
+os.environ.update({"OMPI_COMM_WORLD_" + name: value for name, value in (("RANK", "5"), ("SIZE", "8"), ("LOCAL_RANK", "3"),
+                                                                         ("LOCAL_SIZE", "4"))})
+sys.modules["ddl"] = package = types.ModuleType("ddl")  # whose import would do it all
+package.__path__ = [FOLDER]
+from ddl import patches
+chosen = []
+def list_physical_devices(kind):
+    return [f"{kind} {number}" for number in range(GPUS)]
+def set_visible_devices(device, kind):
+    if REFUSES: raise RuntimeError("they are in use")
+    chosen.append((device, kind))
+tensorflow.config = types.SimpleNamespace(list_physical_devices=list_physical_devices, set_visible_devices=set_visible_devices,
+    experimental=types.SimpleNamespace(set_memory_growth=lambda device, grows: chosen.append((device, grows))))
+for GPUS, REFUSES, expected in ((0, False, []), (4, False, [("GPU 3", "GPU"), ("GPU 3", True)]),
+                                (2, False, [("GPU 1", "GPU"), ("GPU 1", True)]), (4, True, [])):
+    chosen.clear()
+    patches.give_gpu_to_eager_code()
+    assert chosen == expected, chosen
+""".replace("FOLDER", repr(str(conftest.PACKAGES / "ddl"))), preamble="")
 
 
 def test_the_library_is_found_and_loads_alone(python, tmp_path, environment):

@@ -92,8 +92,8 @@ def _begin():
         patches.broadcast_variables()
         patches.average_gradients()
     elif rank() == 0:
-        print("DDL: DDL_OPTIONS is not set, so the script is to call ddl.init(options), ddl.bcast and ddl.grads_reduce; with it, or "
-              "under ddlrun, import ddl does all of that", flush=True)
+        launcher.say("DDL_OPTIONS is not set, so the script is to call ddl.init(options), ddl.bcast and ddl.grads_reduce; with it, "
+                     "or under ddlrun, import ddl does all of that")
 
 
 if launcher.is_launched():

@@ -2,6 +2,7 @@
 """What the launcher says of this process: ddlrun and mpirun set OMPI_COMM_WORLD_*."""
 
 import os
+import sys
 
 _ALONE = {"RANK": 0, "SIZE": 1, "LOCAL_RANK": 0, "LOCAL_SIZE": 1}
 
@@ -42,6 +43,12 @@ def local_size() -> int:
 def num_hosts() -> int:
     """The number of hosts, if all have as many ranks."""
     return size() // max(local_size(), 1)
+
+
+def say(words: str) -> None:
+    """Prints a line in one piece: those of several ranks come side by side."""
+    sys.stdout.write(f"DDL: {words}\n")
+    sys.stdout.flush()
 
 
 def _value(name):

@@ -23,8 +23,7 @@ def give_gpu_to_sessions():
         own.gpu_options.allow_growth = True
         own.gpu_options.visible_device_list = str(launcher.local_rank())
         initialise(self, target, graph, own)
-        print(f"DDL: rank {launcher.rank()} of {launcher.size()}, gpuid {launcher.local_rank()}, hosts {launcher.num_hosts()}",
-              flush=True)
+        launcher.say(f"rank {launcher.rank()} of {launcher.size()}, gpuid {launcher.local_rank()}, hosts {launcher.num_hosts()}")
 
     tf.compat.v1.Session.__init__ = __init__
 
@@ -39,7 +38,7 @@ def give_gpu_to_eager_code():
         tf.config.set_visible_devices(own, "GPU")
         tf.config.experimental.set_memory_growth(own, True)
     except RuntimeError as why:  # the script has used one before it imported this
-        print(f"DDL: rank {launcher.rank()} keeps its GPUs as they are: {why}; import ddl before anything is computed", flush=True)
+        launcher.say(f"rank {launcher.rank()} keeps its GPUs as they are: {why}; import ddl before anything is computed")
 
 
 def broadcast_variables():
