@@ -141,6 +141,16 @@ def same(found, expected):
 """
 
 
+TENSORFLOW = """
+import os, sys
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", TF_NUM_INTRAOP_THREADS="1")
+import numpy as np
+import tensorflow as tf
+from programs import *
+v1, errors = tf.compat.v1, tf.errors
+"""
+
+
 @pytest.fixture
 def python(environment, tmp_path):
     """Runs a Python program alone; it must succeed. Returns what it printed."""

@@ -29,4 +29,4 @@ def test_pip_compiles_and_installs(tmp_path, environment):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{tmp_path / 'site' / 'pyddl' / 'library.py'} 2.0"] * 2
     libraries = sorted(os.listdir(tmp_path / "site" / "pyddl" / "lib"))
-    assert libraries == ["libddl.so.0", "libddl_pack.so.0", "libdl_comm.so.0"]
+    assert libraries == ["ddl_MDR.so", "libddl.so.0", "libddl_pack.so.0", "libdl_comm.so.0"]

@@ -44,7 +44,8 @@ def test_a_wheel_installs_and_runs(tmp_path, environment):
     assert len(wheels) == 1 and wheels[0].name.endswith(f"-py3-none-linux_{os.uname().machine}.whl")
     names = zipfile.ZipFile(wheels[0]).namelist()
     for name in ("pyddl/lib/libddl.so.0", "pyddl/lib/libdl_comm.so.0", "pyddl/py.typed", "ddlrun/__main__.py",
-                 "dl_comm/__init__.py", "ml_comm/__init__.py", "torch_ddl/__init__.py"):
+                 "dl_comm/__init__.py", "ml_comm/__init__.py", "torch_ddl/__init__.py",
+                 "ddl/__init__.py", "ddl/py.typed", "pyddl/lib/ddl_MDR.so"):
         assert name in names
     points = next(name for name in names if name.endswith(".dist-info/entry_points.txt"))
     assert "[torch.backends]\nddl=torch_ddl:register\n" in zipfile.ZipFile(wheels[0]).read(points).decode().replace(" ", "")
@@ -59,6 +60,9 @@ def test_a_wheel_installs_and_runs(tmp_path, environment):
     for line in done.stdout.splitlines():
         _, path, value = line.split()
         assert value == "2.0" and pathlib.Path(path).is_relative_to(tmp_path)
+    done = subprocess.run([python, "-c", "import ctypes, ddl\nprint(ctypes.CDLL(ddl.operator_library()))"], env=variables,
+                          capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)  # without a launcher
+    assert f"{tmp_path}" in done.stdout and "pyddl/lib/ddl_MDR.so" in done.stdout, done.stdout + done.stderr
 
 
 def test_one_version_everywhere():

@@ -21,6 +21,10 @@ foreach(name IN ITEMS ddl ddl_pack dl_comm)
     message(FATAL_ERROR "there is no ${prefix}/${LIBRARIES}/lib${name}.so")
   endif()
 endforeach()
+execute_process(COMMAND ldd "${prefix}/${LIBRARIES}/ddl_MDR.so" OUTPUT_VARIABLE needed RESULT_VARIABLE result)
+if(NOT result EQUAL 0 OR NOT needed MATCHES "libddl.so.0 => [^\n]*/installed/prefix/" OR needed MATCHES "not found|tensorflow")
+  message(FATAL_ERROR "ddl_MDR.so needs:\n${needed}")
+endif()
 
 # the libraries find each other, wherever they lie
 set(link "-I${prefix}/include" "-L${prefix}/${LIBRARIES}" "-Wl,-rpath,${prefix}/${LIBRARIES}" -Wl,--no-as-needed)

@@ -2,6 +2,7 @@
 # libddl.so       ddl.h and IBM DDL's ddl.hpp, for the processes of one host; needs no MPI
 # libddl_pack.so  what of both needs MPI
 # libdl_comm.so   the Cray PE DL Plugin's dl_comm.h, over libddl.so
+# ddl_MDR.so      IBM DDL's operators for TensorFlow, over libddl.so; needs no TensorFlow to be built or loaded
 include("${CMAKE_CURRENT_LIST_DIR}/ddl_add_shim.cmake")
 
 set(ddl_shim_sums ddl::sum ddl::minimum ddl::maximum)
@@ -42,8 +43,9 @@ ddl_add_common_shim(ddl_shim ddl::shared_memory SOURCES "${CMAKE_CURRENT_LIST_DI
 set_target_properties(ddl_shim PROPERTIES OUTPUT_NAME ddl)
 
 if(TARGET ddl::mpi)
-  ddl_add_common_shim(ddl_pack ddl::cluster SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl_mpi.cpp"
-    EXPORTS ddl_allreduce_mpi COMPANION_OF ddl_shim)
+  ddl_add_common_shim(ddl_pack ddl::cluster
+    SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl_mpi.cpp" "${CMAKE_CURRENT_LIST_DIR}/tensorflow/mpi_sum.cpp"
+    EXPORTS ddl_allreduce_mpi ddl_sum_by_mpi COMPANION_OF ddl_shim)
   target_compile_definitions(ddl_pack PRIVATE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)  # no C++ bindings of MPI
   if(NOT DDL_SHIM_ROWS STREQUAL "few")
     ddl_extend_shim(ddl_pack OPS ddl::sum ELEMENTS float ddl::half double COLLECTIVES allreduce
@@ -66,8 +68,20 @@ set_target_properties(dl_comm PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION 
   BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
 target_compile_options(dl_comm PRIVATE "$<$<CONFIG:>:-O2>")
 
+add_library(ddl_MDR SHARED)
+foreach(source IN ITEMS c_api operators ranks reference)
+  target_sources(ddl_MDR PRIVATE "${CMAKE_CURRENT_LIST_DIR}/tensorflow/${source}.cpp")
+endforeach()
+target_link_libraries(ddl_MDR PRIVATE ddl::ddl ddl_shim ${CMAKE_DL_LIBS})
+file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/ddl_MDR.map" CONTENT "{ global: ddl_tensorflow_ranks; local: *; };\n")
+target_link_options(ddl_MDR PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/ddl_MDR.map" "-Wl,-Bsymbolic"
+  "-Wl,--no-undefined" "-Wl,-z,nodelete")  # TensorFlow keeps pointers to its kernels
+set_target_properties(ddl_MDR PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+  CXX_EXTENSIONS OFF BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+target_compile_options(ddl_MDR PRIVATE "$<$<CONFIG:>:-O2>")
+
 # One folder of headers and one of libraries, as clients of old expect them; `-lddl -lddl_pack -ldl_comm`.
 foreach(header IN ITEMS ddl.h ddl.hpp ddl_mpi.hpp dl_comm.h)
   install(FILES "${CMAKE_CURRENT_LIST_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endforeach()
-install(TARGETS ddl_shim ddl_pack dl_comm LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS ddl_shim ddl_pack dl_comm ddl_MDR LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")

@@ -7,5 +7,5 @@ if(Python3_FOUND)
     COMMAND "${Python3_EXECUTABLE}" -m pip wheel --no-deps --quiet --wheel-dir "${CMAKE_CURRENT_BINARY_DIR}/wheel"
       --config-settings=cmake.define.DDL_BUILT_LIBRARIES=$<TARGET_FILE_DIR:ddl_shim> "${CMAKE_CURRENT_LIST_DIR}"
     VERBATIM)
-  add_dependencies(ddl_wheel ddl_shim ddl_pack dl_comm)
+  add_dependencies(ddl_wheel ddl_shim ddl_pack dl_comm ddl_MDR)
 endif()

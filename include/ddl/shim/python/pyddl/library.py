@@ -66,7 +66,7 @@ _FUNCTIONS = {
 }
 
 
-def _candidates(name):
+def candidates(name):
     """Paths of the library `name`, best first."""
     folders = [folder for folder in os.environ.get("DDL_LIBRARY_PATH", "").split(os.pathsep) if folder]
     folders.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
@@ -79,7 +79,7 @@ def _candidates(name):
 def load(name):
     """The shared library `name`. Throws `ImportError` with what was tried."""
     tried = []
-    for path in _candidates(name):
+    for path in candidates(name):
         try:
             return ctypes.CDLL(path)
         except OSError as why:

@@ -101,16 +101,23 @@ def _leave():
 
 def tell_of_failure():
     """An exception that ends the program ends the waits of the other ranks: over MPI they would not hear of it, and the end of
-    this process waits for theirs. What a prompt has shown did not end it."""
+    this process waits for theirs."""
+    why = words_of_failure()
+    if why is not None:
+        abort_all(why)
+
+
+def words_of_failure() -> typing.Optional[str]:
+    """What the exception that ends the program says, if one does. What a prompt has shown did not end it."""
     failure = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
     if failure is None:
-        return
+        return None
     why = type(failure).__name__
     try:
         why += f": {failure}"
     except Exception:  # pylint: disable=broad-except  # the program's own code
         pass
-    abort_all(why)
+    return why
 
 
 def _stop_watching():

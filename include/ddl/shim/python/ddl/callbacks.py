@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Callbacks of Keras."""
+
+import numbers
+
+import tensorflow as tf
+
+from . import operators
+
+
+class DDLCallback(tf.keras.callbacks.Callback):
+    """The metrics of an epoch become their averages over all ranks, for the callbacks behind this one too."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        del epoch
+        logs = {} if logs is None else logs
+        names = sorted(name for name, value in logs.items() if isinstance(value, numbers.Real))
+        operators.require_init(type(self).__name__)
+        values = [float(logs[name]) for name in names]
+        averages = operators.now(lambda: operators.loaded().all_reduce(tf.constant(values, tf.float64), op="avg"))
+        logs.update(zip(names, averages.tolist()))
+
+
+class DDLGlobalVariablesCallback(tf.keras.callbacks.Callback):
+    """The weights of the model, and the variables of its optimizer, take the values of rank 0 when training begins."""
+
+    def on_train_begin(self, logs=None):
+        del logs
+        operators.require_init(type(self).__name__)
+        self.model.set_weights([_of_rank_0(each) for each in self.model.get_weights()])
+        variables = getattr(getattr(self.model, "optimizer", None), "variables", ())
+        for each in variables() if callable(variables) else variables:  # a function in Keras 2
+            each.assign(_of_rank_0(each.numpy()))
+
+
+def _of_rank_0(array):
+    return operators.now(lambda: operators.loaded().bcast(tf.constant(array)))

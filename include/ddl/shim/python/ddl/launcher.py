@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launcher says of this process: ddlrun and mpirun set OMPI_COMM_WORLD_*."""
+
+import os
+import sys
+
+_ALONE = {"RANK": 0, "SIZE": 1, "LOCAL_RANK": 0, "LOCAL_SIZE": 1}
+
+
+def is_launched() -> bool:
+    """Whether a launcher has started this process."""
+    return all(_value(name).isdigit() for name in _ALONE)
+
+
+def require_launcher(call: str) -> None:
+    """Throws `RuntimeError` where none has."""
+    if not is_launched():
+        missing = next(name for name in _ALONE if not _value(name).isdigit())
+        raise RuntimeError(f"ddl.{call}: DDL could not start, for OMPI_COMM_WORLD_{missing} is not set; start the program with "
+                           "mpirun or ddlrun")
+
+
+def rank() -> int:
+    """This process's rank, from 0."""
+    return _number("RANK")
+
+
+def size() -> int:
+    """The number of ranks."""
+    return _number("SIZE")
+
+
+def local_rank() -> int:
+    """This process's rank among those of its host: the number of its GPU."""
+    return _number("LOCAL_RANK")
+
+
+def local_size() -> int:
+    """The number of ranks on this host."""
+    return _number("LOCAL_SIZE")
+
+
+def num_hosts() -> int:
+    """The number of hosts, if all have as many ranks."""
+    return size() // max(local_size(), 1)
+
+
+def say(words: str) -> None:
+    """Prints a line in one piece: those of several ranks come side by side."""
+    sys.stdout.write(f"DDL: {words}\n")
+    sys.stdout.flush()
+
+
+def _value(name):
+    return os.environ.get("OMPI_COMM_WORLD_" + name, "")
+
+
+def _number(name):
+    return int(_value(name)) if is_launched() else _ALONE[name]
