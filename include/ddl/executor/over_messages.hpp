@@ -2,9 +2,8 @@
 #pragma once
 
 #include <ddl/executor/block_layout.hpp>
-#include <ddl/executor/contract.hpp>
 #include <ddl/executor/contract_halving.hpp>
-#include <ddl/executor/messages.hpp>
+#include <ddl/executor/message_call.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/schedule/halving_or_doubling.hpp>
@@ -15,125 +14,6 @@
 
 // The collectives over ranks that send each other messages.
 namespace ddl {
-
-/// Bytes of a piece of a buffer, for `message_run`.
-struct byte_range {
-    std::byte* data;
-    std::size_t bytes;
-};
-
-/// The bytes of `length` elements. Whether they are only read is the program's affair: a send reads, a receive writes.
-template <class Element>
-byte_range bytes_of(const Element* data, std::size_t length) noexcept {
-    return {reinterpret_cast<std::byte*>(const_cast<Element*>(data)), length * sizeof(Element)};
-}
-
-/// `message_run`'s way to fold arrived bytes into ours.
-template <class Accumulator, class Op>
-auto combine_bytes(const Op& op) {
-    return [&op](kernel::side side, const std::byte* arrived, std::byte* ours, std::size_t bytes) {
-        const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
-        auto* const to = reinterpret_cast<Accumulator*>(ours);
-        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, to, bytes / sizeof(Accumulator), op);
-        else kernel::combine<kernel::side::right>(from, to, bytes / sizeof(Accumulator), op);
-    };
-}
-
-/// Nothing else is to be done while messages are under way.
-inline constexpr auto no_meanwhile = [](int) {};
-
-/// One call over messages: opens the communicator, compares the call, runs programs, and leaves word if it is cut short.
-template <class Checking, message_transport Transport>
-class message_call {
-public:
-    message_call(Transport& wire, const call& what)
-        : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
-        // what is compared in passing, though nobody asked, is what must be the same
-        if constexpr (!Checking::compares) what_.op = what_.element = what_.schedule = what_.extents = 0;
-        what_.limits = cut_fingerprint(wire);
-        wire_.begin(where_);
-        // who waits for others hears of a failure meanwhile
-        if constexpr (!Checking::compares)
-            if (!waits_everywhere(what, wire.size())) wire_.listen(where_);
-    }
-
-    /// Compares the call over all ranks.
-    void compare() {
-        if (Checking::compares && wire_.size() > 1)
-            compare_and_carry({wire_, 0}, contract_load{}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
-        half_done_.begin(where_);
-    }
-
-    /// Compares the call, and moves a payload on the way. Where it is then. The call has ended, if that went whole.
-    template <class Load, class Join>
-    const std::byte* compare_and_carry(const contract_room& room, const Load& load, Join join) {
-        half_done_.begin(where_);
-        try {
-            const std::byte* const result = compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
-                try {
-                    join(of_payload...);
-                } catch (...) {
-                    half_done_.tell();  // before messages are given up, which may last
-                    throw;
-                }
-            });
-            if (!Load::in_parts) half_done_.end();
-            return result;
-        } catch (const error& why) {
-            if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
-            throw;
-        }
-    }
-
-    /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
-    template <class Accumulator, program Program, class Place>
-    Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
-        const std::size_t work = whole_lines(elements * sizeof(Accumulator));
-        const auto measure = [&](const transfer& t) {
-            if constexpr (requires { place.length(t); }) return place.length(t) * sizeof(Accumulator);
-            else return std::size_t{0};  // nothing is combined
-        };
-        room_ = message_run<Transport>::needed(wire_, program, measure, sizeof(Accumulator));
-        std::byte* const all = wire_.scratch(work + room_.bytes());
-        scratch_ = all + work;
-        return reinterpret_cast<Accumulator*>(all);
-    }
-
-    /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie.
-    template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile)>
-    void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {}) {
-        message_run<Transport> moving{wire_, where_, room_, scratch_};
-        try {
-            moving.run(
-                program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile);
-        } catch (...) {
-            half_done_.tell();  // before `moving` gives up on its messages, which may last
-            throw;
-        }
-    }
-
-    void end() noexcept { half_done_.end(); }
-
-private:
-    /// Whether each rank needs what others send, as a root that only sends does not, nor whoever sends to one.
-    static constexpr bool waits_everywhere(const call& what, int size) noexcept {
-        switch (what.what) {
-            case collective::allreduce:
-            case collective::allreduce_n: return what.count > 0;
-            case collective::reduce_scatter:
-            case collective::all_gather:
-            case collective::all_to_all: return what.count >= static_cast<std::uint64_t>(size);
-            default: return false;
-        }
-    }
-
-    Transport& wire_;
-    call what_;
-    call_site where_;
-    half_done<Transport> half_done_;
-    typename message_run<Transport>::room room_;
-    std::byte* scratch_ = nullptr;
-};
 
 /// Nothing is combined.
 inline constexpr auto no_combine = [](kernel::side, const std::byte*, std::byte*, std::size_t) {};
