@@ -87,7 +87,47 @@ struct first_of_two {
     huge operator()(const huge& a, const huge&) const { return a; }
 };
 
+/// A sum of values that one rank cannot widen.
+struct delicate {
+    double value;
+    delicate() = default;
+    explicit delicate(float from) : value{from} {
+        if (refuses) throw std::domain_error("not this one");
+    }
+    explicit operator float() const { return static_cast<float>(value); }
+    static thread_local bool refuses;
+};
+thread_local bool delicate::refuses = false;
+struct add_delicate {
+    static constexpr bool commutative = true;
+    template <class>
+    using accumulator = delicate;
+    delicate operator()(const delicate& a, const delicate& b) const {
+        delicate all;
+        all.value = a.value + b.value;
+        return all;
+    }
+};
+
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(a_conversion_that_throws_breaks_the_call_on_all_ranks) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const std::size_t count : {100u, 8000u, 50'000u})  // with the contract, by halves, behind it
+        places::messages<1>::run(4, [count](auto& ranks) {
+            std::vector<float> data(count);
+            delicate::refuses = ranks.rank() == 1;
+            bool refused = false;
+            const ddl::error failure = error_of([&] {
+                try {
+                    ddl::allreduce<ddl::recursive_halving>(ranks, data, add_delicate{});
+                    ddl::allreduce<ddl::recursive_doubling>(ranks, data, add_delicate{});
+                } catch (const std::domain_error&) { refused = true; }
+            });
+            require(ranks.rank() == 1 ? refused : failure.code() == ddl::errc::broken, failure.what());
+        });
+    BOOST_TEST(seconds_since(start) < patient.seconds, "they waited for the timeout");
+}
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_op_that_throws_breaks_the_call_on_all_ranks, Place, every_place) {
     for (const std::size_t count : {100u, 5000u, 50'000u}) Place::run(4, a_throwing_op<ddl::tuned>(count));

@@ -110,13 +110,19 @@ BOOST_AUTO_TEST_CASE(halves_go_with_a_contract_among_a_power_of_two_and_while_no
     BOOST_TEST(load_of(32'768, 2).fits());
     BOOST_TEST(!load_of(32'770, 2).fits(), "half of it is longer than what a contract brings");
     BOOST_TEST(load_of(32'768, 8).fits());
-    BOOST_TEST(load_of(1, 4).fits());
+    BOOST_TEST(load_of(4, 4).fits());
+    BOOST_TEST(!load_of(3, 4).fits(), "a rank that is left with nothing would hear of no failure afterwards");
     BOOST_TEST(!load_of(100, 1).fits());
     BOOST_TEST(!load_of(100, 3).fits());
     BOOST_TEST(!load_of(100, 6).fits());
     constexpr ddl::segmenting fine{.bytes = 100, .depth = 16};
     BOOST_TEST(load_of(800, 2, fine).fits());
     BOOST_TEST(!load_of(802, 2, fine).fits(), "its half would be seventeen pieces");
+    constexpr ddl::segmenting finer_when_short{
+        .bytes = 1 << 20, .depth = 4, .short_message = 16384, .short_bytes = 512};
+    BOOST_TEST(load_of(30'720, 2, finer_when_short).fits(), "60 KiB are one piece");
+    BOOST_TEST(!load_of(30'720, 8, finer_when_short).fits(), "but 15 KiB, in the last round, are thirty");
+    BOOST_TEST(!load_of(8193, 2, finer_when_short).fits(), "of two halves the shorter one is cut");
 }
 
 namespace {
@@ -142,5 +148,20 @@ BOOST_AUTO_TEST_CASE(operands_are_combined_once_and_in_the_order_of_ranks) {
         const int low = ranks.rank() < 2 ? 0x1 : 0x1'0000;
         const std::vector<std::pair<int, int>> expected{{low, low << 8}, {low, low << 8}, {0x101, 0x101'0000}};
         require(seen == expected, "combined in another order");
+    });
+}
+
+namespace {
+struct alignas(128) far_apart {
+    int value;
+    friend far_apart operator+(far_apart a, far_apart b) { return {a.value + b.value}; }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(elements_of_unusual_alignment_lie_as_they_must) {
+    ddl::recording::run(4, [](ddl::recording& ranks) {
+        std::vector<far_apart> values(400, far_apart{ranks.rank()});
+        ddl::allreduce<ddl::recursive_halving>(ranks, values);
+        for (const far_apart& each : values) require(each.value == 6, "another sum");
     });
 }

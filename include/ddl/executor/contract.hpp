@@ -93,6 +93,8 @@ agreement join_agreements(Transport& wire, agreement known, call_site where) {
 /// half a page apart, modulo pages: a fold is slow where it stores just above what it loads. What a rank sends whose call is
 /// another may be longer than expected.
 struct contract_room {
+    static constexpr std::size_t alignment = 64;  // of bodies
+
     std::byte* own;  // bodies
     std::byte* other;
 
@@ -134,7 +136,7 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         const load_part given = load.given(rank, round);
         const load_part kept = load.kept(rank, round);
-        const bool rides = given.cut.pieces == 0 && kept.cut.pieces == 0;
+        const bool rides = given.cut.pieces == 0;
         messages received{wire};
         messages sent{wire};
         const auto await = [&] {

@@ -5,6 +5,7 @@
 #include <ddl/executor/partition.hpp>
 #include <ddl/schedule/schedule.hpp>
 
+#include <algorithm>
 #include <bit>
 
 namespace ddl {
@@ -32,10 +33,17 @@ struct halving_load {
     std::size_t unit;  // bytes of an element
     const std::byte* payload;
 
-    /// Whether a payload can be sent so.
+    /// Whether a payload can be sent so: every rank keeps something, and no part is too long, or of too many pieces.
     bool fits() const noexcept {
         const auto ranks = static_cast<unsigned>(chunks.parts);
-        return chunks.parts > 1 && std::has_single_bit(ranks) && of({0, chunks.parts / 2}).fits();
+        bool all = chunks.parts > 1 && std::has_single_bit(ranks) && chunks.count >= ranks;
+        for (int count = chunks.parts / 2; all && count > 0; count /= 2) {
+            load_cut part = of({0, count});  // the longest; a shorter one may be cut finer
+            part.piece = std::min(part.piece, of({chunks.parts - count, count}).piece);
+            part.pieces = (part.bytes + part.piece - 1) / part.piece;
+            all = part.fits();
+        }
+        return all;
     }
     bool moves(int from, int to, int, int) const noexcept { return from >= 0 && to >= 0; }
     load_part given(int rank, int round) const noexcept { return part(rank, round, rank ^ 1 << round); }

@@ -136,7 +136,7 @@ void explain_way(text& line, Transport& ranks, const void* in, std::size_t count
     using level =  // on which it is resolved: an allreduce alone goes through both
         std::conditional_t<What == collective::allreduce, Transport, std::remove_reference_t<decltype(ranks.wire())>>;
     using chosen = resolved<Schedule, What, Op, level>;
-    with_schedule<chosen>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<chosen>(count * sizeof(Element), ranks.size(), [&]<class Chosen>() {
         using alone = typename without_nodes<Chosen>::type;
         const bool in_levels = hierarchy<Chosen> && (hierarchy<alone> || ranks.nodes() != ranks.size());
         if (in_levels) spelled<Chosen>::append(line);

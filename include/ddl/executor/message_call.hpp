@@ -46,21 +46,20 @@ public:
         // who waits for others hears of a failure meanwhile
         if constexpr (!Checking::compares)
             if (!waits_everywhere(what, wire.size())) wire_.listen(where_);
+        half_done_.begin(where_);
     }
 
     /// Compares the call over all ranks.
     void compare() {
         if (Checking::compares && wire_.size() > 1)
             compare_and_carry({wire_, 0}, contract_load{}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
-        half_done_.begin(where_);
     }
 
-    /// Compares the call, and moves a payload on the way. Where it is then. The call has ended, if that went whole.
+    /// Compares the call, and moves a payload on the way. Where it is then.
     template <class Load, class Join>
     const std::byte* compare_and_carry(const contract_room& room, const Load& load, Join join) {
-        half_done_.begin(where_);
         try {
-            const std::byte* const result = compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
+            return compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
                 try {
                     join(of_payload...);
                 } catch (...) {
@@ -68,8 +67,6 @@ public:
                     throw;
                 }
             });
-            if (!Load::in_parts) half_done_.end();
-            return result;
         } catch (const error& why) {
             if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
             throw;

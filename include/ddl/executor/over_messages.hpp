@@ -77,14 +77,14 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
 /// the contract's messages have in them.
 template <class Chosen, class Carries, class Accumulator, message_transport Transport>
 bool fits_contract(const Transport& wire, std::size_t count, flow way) noexcept {
-    if constexpr (std::same_as<Chosen, Carries>)
+    if constexpr (std::same_as<Chosen, Carries> && alignof(Accumulator) <= contract_room::alignment)
         return load_cut{wire, count * sizeof(Accumulator), sizeof(Accumulator), way}.fits();
     else return false;
 }
 /// Whether its halves do.
 template <class Chosen, class Accumulator, message_transport Transport>
 bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
-    if constexpr (std::same_as<Chosen, recursive_halving>)
+    if constexpr (std::same_as<Chosen, recursive_halving> && alignof(Accumulator) <= contract_room::alignment)
         return halving_load{cut_of(wire), {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
     else return false;
 }
@@ -119,6 +119,7 @@ void fold_with_contract(message_call<Checking, Transport>& here, Transport& wire
         room,
         contract_load{{wire, bytes, sizeof(accumulator), way}, way, root, operands_in<accumulator>(room, in, count)},
         join_bytes<accumulator>(op));
+    here.end();
     if (way == flow::among_all || wire.rank() == root)
         kernel::finish(reinterpret_cast<const accumulator*>(result), out, count, op, wire.size());
 }
@@ -243,6 +244,7 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
                 {wire, bytes},
                 contract_load{{wire, bytes, sizeof(Element), flow::from_root}, flow::from_root, root, own},
                 [](testimony, const std::byte*, std::byte*, std::size_t) {});
+            here.end();
             if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
             return;
         }

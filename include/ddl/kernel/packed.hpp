@@ -197,7 +197,9 @@ template <class From>
                                              const stretch& all) noexcept {
     constexpr std::size_t ahead = 1024 / sizeof(From);
     if (at + ahead + length > all.count + all.next) return;
-    for (std::size_t i = 0; i < length; i += 64 / sizeof(From)) __builtin_prefetch(from + at + ahead + i);
+    const auto first = reinterpret_cast<std::uintptr_t>(from + at) + 1024;  // of a tile it is beyond the end
+    for (std::size_t line = 0; line < length * sizeof(From); line += 64)
+        __builtin_prefetch(reinterpret_cast<const void*>(first + line));
 }
 
 /// Sets the values of `to` to `value(from...)` in whole blocks. All are packed or wide; `to` may be one of the sources.
