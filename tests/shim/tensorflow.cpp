@@ -454,6 +454,25 @@ BOOST_AUTO_TEST_CASE(a_check_below_zero_is_refused) {
     BOOST_TEST(adding.construction.failure.words == "AllReduce: check is -1; pass 0 or more");
 }
 
+BOOST_AUTO_TEST_CASE(a_fork_is_no_rank) {
+    rank();  // which is started
+    BOOST_TEST(child_does([] {
+        const TF_OpKernelContext run = kernel{"Bcast", {}, of_float}({tensor<float>({1})});
+        return run.failure.code == 9 && run.failure.words.find("Bcast: this process is a fork of a rank") == 0;
+    }));
+}
+
+BOOST_AUTO_TEST_CASE(averages_of_great_integers_are_checked_without_wrapping) {
+    rank();
+    constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+    for (const bool plain : {false, true}) {
+        const kernel average{"AllReduce", reducing("avg", plain, plain ? 0.0F : 0.001F), of_int32};
+        const TF_OpKernelContext run = average({tensor<std::int32_t>({most, -most})});
+        BOOST_TEST(run.failure.code == 0, run.failure.words);
+        BOOST_TEST(values_of<std::int32_t>(run.outputs.at(0)) == (std::vector<std::int32_t>{most, -most}));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(all_is_given_back) {
     BOOST_TEST((seen().tensors == 0 && seen().statuses == 0 && seen().shapes == 0));
 }

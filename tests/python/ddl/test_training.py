@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training with `import ddl`, by scripts of the kinds that IBM DDL's users have."""
 
+import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -115,6 +117,109 @@ if hasattr(optimizer, "apply"):  # of Keras 3
 with refused(RuntimeError, f"ddl.init, rank {rank}: DDL is started already, with \\"-mode p:3x1x1x1 \\"; call it once"):
     ddl.init("")
 """, preamble=IMPORTED)
+
+
+@pytest.mark.parametrize("kind", ["keras", "compat.v1"])
+def test_gradients_that_overflow_on_one_rank(ranks, kind):
+    """Whether a step is taken is decided by averages, on all ranks alike."""
+    ranks(2, f"KIND = {kind!r}\n" + """
+import keras
+variable = tf.Variable([1.0, 2.0])
+if KIND == "keras":
+    scaled = getattr(keras.optimizers, "LossScaleOptimizer", None) or keras.mixed_precision.LossScaleOptimizer
+    optimizer = scaled(keras.optimizers.SGD(1.0), initial_scale=1.0)
+else:
+    optimizer = v1.train.experimental.MixedPrecisionLossScaleOptimizer(v1.train.GradientDescentOptimizer(1.0), "dynamic")
+def step(values):
+    optimizer.apply_gradients([(tf.constant(values), variable)])
+    same_on_all([variable])
+step([float("inf") if rank else 1.0, 1.0])
+same(variable, [1, 2])  # nobody has taken it
+step([float(rank), 4.0 * rank])
+assert variable.numpy()[1] < 2
+""", preamble=IMPORTED)
+
+
+def test_a_broadcast_inside_functions_of_functions(ranks):
+    ranks(2, """
+@tf.function
+def repeated(x):
+    y = ddl.bcast(x)
+    for _ in tf.range(3):
+        y = ddl.bcast(y + rank)
+    return tf.cond(tf.reduce_sum(y) > 0, lambda: ddl.bcast(y), lambda: y)
+same(repeated(tf.fill([2], rank + 1.0)), [1, 1])
+""", preamble=IMPORTED)
+
+
+def test_a_graph_that_was_saved(ranks):
+    ranks(2, """
+with tf.Graph().as_default():
+    v1.get_variable("first", [2], initializer=v1.random_normal_initializer())
+    saved = v1.train.export_meta_graph(f"of_rank_{rank}.meta")
+with tf.Graph().as_default():
+    v1.train.import_meta_graph(f"of_rank_{rank}.meta")
+    variable = v1.get_variable("second", [2], initializer=v1.constant_initializer(rank + 3.0))
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        same(session.run(variable), [3, 3])
+""", preamble=IMPORTED)
+
+
+def test_gradients_of_several_types_keep_one_order(ranks):
+    ranks(2, """
+with tf.Graph().as_default() as graph:
+    pairs = [(tf.ones([250_000], dtype), None) for dtype in 3 * [tf.float32, tf.float64]]
+    ddl.grads_reduce(pairs)
+    all = [each for each in graph.get_operations() if each.type == "AllReduceN"]
+    assert len(all) == 6
+    for before, behind in zip(all, all[1:]):
+        assert before in behind.control_inputs, (before.name, behind.name)
+""", preamble=IMPORTED, variables={"DDL_GROUP_SIZE": "500000"})
+
+
+def test_an_exported_model_needs_no_operators(ranks):
+    ranks(2, """
+from tensorflow.core.protobuf import saved_model_pb2
+model = net(rank)
+model.compile("sgd", "mse")
+assert not model.jit_compile, "XLA has none of the operators"
+model.fit(inputs, targets, verbose=0)
+if rank == 0:  # alone
+    (model.export if keras.__version__[0] == "3" else model.save)("exported")
+    read = saved_model_pb2.SavedModel.FromString(open("exported/saved_model.pb", "rb").read())
+    graph = read.meta_graphs[0].graph_def
+    serving = [each.op for each in graph.node] + [each.op for function in graph.library.function
+                                                  if "train" not in function.signature.name for each in function.node_def]
+    assert "MatMul" in serving and "Bcast" not in serving
+same_on_all(model.get_weights())
+""", preamble=KERAS)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "afterwards"])
+def test_scripts_that_load_the_operators_too(ranks, tmp_path, first):
+    """By whatever path."""
+    folders = os.environ.get("DDL_LIBRARY_PATH", "").split(os.pathsep)
+    (tmp_path / "lib").symlink_to(next(each for each in folders if (pathlib.Path(each) / "ddl_MDR.so").exists()))
+    by_link = str(tmp_path / "lib" / "ddl_MDR.so")
+    ranks(2, f"""
+before = tf.load_op_library({by_link!r}) if {first} else None
+import ddl
+for path in ("/opt/DL/ddl-tensorflow/lib/ddl_MDR.so", {by_link!r}, ddl.operator_library()):
+    operators = tf.load_op_library(path)
+    assert before in (None, operators)
+    same(operators.all_reduce(tf.ones(3), op="sum"), [2, 2, 2])
+same(ddl.bcast(tf.ones(3)), [1, 1, 1])
+""", preamble=conftest.TENSORFLOW)
+
+
+def test_callbacks_without_a_launcher(python):
+    python("""
+import ddl, keras
+model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[ddl.DDLCallback(), ddl.DDLGlobalVariablesCallback()])
+""", preamble=conftest.TENSORFLOW)
 
 
 OF_A_SESSION = """
@@ -248,7 +353,7 @@ with tf.Graph().as_default() if {way == "session"} else tf.device(None):
 os._exit(0)
 """)
     both = [subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True, env={
-        **environment, "DDL_OPTIONS": "", "DDL_JOB": f"test-{path.parent.name}", "DDL_TRANSPORT": "shared_memory",
+        **environment, "DDL_OPTIONS": "", "DDL_TIMEOUT": "5000", "DDL_JOB": f"test-{path.parent.name}", "DDL_TRANSPORT": "shared_memory",
         **{name: str(rank) for name in ("RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")},
         **dict.fromkeys(("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"), "2")}) for rank in range(2)]
     try:

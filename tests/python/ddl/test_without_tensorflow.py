@@ -39,20 +39,35 @@ def test_without_a_launcher_there_is_one_rank_and_nothing_is_loaded(python):
     python("""
 import ddl
 assert (ddl.rank(), ddl.size(), ddl.local_rank(), ddl.local_size(), ddl.num_hosts()) == (0, 1, 0, 1, 1)
-for call in (lambda: ddl.init(""), lambda: ddl.bcast(1), lambda: ddl.allreduce_n([1]), lambda: ddl.grads_reduce([]),
-             lambda: ddl.DDLCallback(), lambda: ddl.DDLGlobalVariablesCallback()):
+for call in (lambda: ddl.init(""), lambda: ddl.bcast(1), lambda: ddl.allreduce_n([1]), lambda: ddl.grads_reduce([])):
     with refused(RuntimeError, "ddl.", "DDL could not start, for OMPI_COMM_WORLD_RANK is not set; start the program with mpirun or ddlrun"):
         call()
 with refused(AttributeError, "no attribute 'broadcast'"):
     ddl.broadcast
 assert "tensorflow" not in sys.modules and "pyddl" not in sys.modules
-assert set(ddl.__all__) <= set(dir(ddl)) | {"DDLCallback", "DDLGlobalVariablesCallback"}
+assert set(ddl.__all__) <= set(dir(ddl))
 """, preamble="import sys\nfrom programs import *\n", variables={"DDL_OPTIONS": "-mode r"})
 
 
 def test_a_launcher_that_says_half_is_none(python):
     python("import ddl\nassert ddl.size() == 1\nwith refused(RuntimeError, 'OMPI_COMM_WORLD_LOCAL_RANK is not set'):\n    ddl.init('')\n",
            preamble="from programs import *\n", variables={"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"})
+
+
+def test_a_process_of_multiprocessing_is_no_rank(ranks):
+    """It imports the main module anew, with the variables of its parent."""
+    ranks(2, """
+def work(_):
+    import ddl
+    with refused(RuntimeError, f"ddl.init: this process was made by rank {ddl.rank()} with multiprocessing, and is no rank itself"):
+        ddl.init("")
+    return ddl.rank(), ddl.size()
+if multiprocessing.parent_process() is not None:
+    import ddl  # does nothing, though TensorFlow is missing
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(work, [0]) == [(int(os.environ["RANK"]), 2)]
+""", preamble="import multiprocessing, os, sys\nfrom programs import *\nsys.modules['tensorflow'] = None\n")
 
 
 def test_under_a_launcher_tensorflow_is_wanted(ranks):

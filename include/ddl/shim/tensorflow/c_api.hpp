@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The part of TensorFlow's C interface that the operators stand on, declared anew: functions that TensorFlow 2 keeps stable, so
+/// The part of TensorFlow's C interface that the operators stand on, declared anew: functions that have stayed as they are in TensorFlow 2, so
 /// that a library built without TensorFlow serves all of its versions. They are looked for in the process that loads it.
 namespace ddl::shim::tensorflow {
 

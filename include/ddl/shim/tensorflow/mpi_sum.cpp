@@ -16,7 +16,6 @@ MPI_Datatype type_of(ddl_element element) {
     switch (element) {
         case DDL_FLOAT: return MPI_FLOAT;
         case DDL_DOUBLE: return MPI_DOUBLE;
-        case DDL_INT32: return MPI_INT32_T;
         case DDL_INT64: return MPI_INT64_T;
         default:
             throw error(errc::invalid_argument, "MPI_Allreduce", -1, -1,

@@ -74,8 +74,8 @@ struct bcast {
     explicit bcast(attributes) {}
 
     void operator()(const run& here) const {
-        const ranks::turn turn{ranks::here()};
         ddl_communicator* const all = ranks::here().started("Bcast");
+        const ranks::turn turn{ranks::here()};
         const held_tensor out = here.output_with_input(0);
         const ddl_element element = element_of(out.type(), "Bcast");
         require(ddl_run_broadcast(all, out.data(), count_of(out, element), element, 0));
@@ -96,10 +96,10 @@ struct all_reduce {
     }
 
     void operator()(const run& here) const {
-        const ranks::turn turn{ranks::here()};
         const int tensors = here.count_inputs();
         const char* const operation = tensors == 1 ? "AllReduce" : "AllReduceN";
         ddl_communicator* const all = ranks::here().started(operation);
+        const ranks::turn turn{ranks::here()};
         std::vector<held_tensor> in;  // where it is wanted afterwards
         std::vector<held_tensor> out;
         std::vector<reduced> forms;

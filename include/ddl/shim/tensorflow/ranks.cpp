@@ -42,6 +42,7 @@ void leave(int status, void* opener) {
     if (::getpid() != static_cast<int>(reinterpret_cast<std::intptr_t>(opener))) return;  // a fork is no rank
     ddl_communicator* const world = ranks::here().world();
     if (status != 0) ddl_abort(world, text{}.append("its process ended with status %d", status).c_str());
+    ddl_interrupt(world);  // a thread may still wait in an operator
     ddl_close(world);
 }
 
@@ -74,6 +75,7 @@ numbers ranks::start(const std::string& mode, int preferred_gpu) {
         throw;
     }
     world_ = opened;
+    process_ = ::getpid();
     ::on_exit(leave, reinterpret_cast<void*>(static_cast<std::intptr_t>(::getpid())));
     return numbers_;
 }
@@ -84,6 +86,9 @@ ddl_communicator* ranks::world() {
 }
 
 ddl_communicator* ranks::started(const char* operation) {
+    if (const int process = process_; process != 0 && process != ::getpid())
+        throw failure::refused(failed_precondition, operation, -1,
+                               "this process is a fork of a rank, and none itself; run the operator there");
     ddl_communicator* const open = world();
     if (open == nullptr)
         throw failure::refused(failed_precondition, operation, -1,

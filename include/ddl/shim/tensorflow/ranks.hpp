@@ -3,6 +3,7 @@
 
 #include <ddl/shim/ddl.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -30,7 +31,7 @@ public:
     /// its local rank.
     numbers start(const std::string& mode, int preferred_gpu);
 
-    /// Throws where nobody has called `start`.
+    /// Throws where nobody has called `start`, and in a process that such a one has made by fork.
     ddl_communicator* started(const char* operation);
     /// The same; nullptr there.
     ddl_communicator* world();
@@ -49,6 +50,7 @@ public:
     };
 
 private:
+    std::atomic<int> process_{0};  // that called `start`
     std::mutex changes_;
     ddl_communicator* world_ = nullptr;
     std::string mode_;

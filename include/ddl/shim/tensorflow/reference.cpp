@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ddl::shim::tensorflow {
@@ -35,9 +36,11 @@ void with_element(const reduced& tensor, Act act) {
     }
 }
 
-/// What MPI adds in place of an element: it knows no 16 bit floats.
+/// What MPI adds in place of an element: it knows no 16 bit floats, and averages of integers are of sums that do not wrap.
 template <class Element>
-using known_to_mpi = std::conditional_t<std::is_convertible_v<Element, float> && sizeof(Element) == 2, float, Element>;
+using known_to_mpi = std::conditional_t<
+    std::is_integral_v<Element>, std::int64_t,
+    std::conditional_t<std::is_convertible_v<Element, float> && sizeof(Element) == 2, float, Element>>;
 
 /// The sum of MPI, in the library of ddl's that is built with it; nullptr while ddl does not use MPI here.
 mpi_sum* found_mpi_sum(ddl_communicator* ranks) noexcept {
@@ -68,13 +71,11 @@ Element averaged(Element sum, int size) {
 }
 
 template <class Element>
-void reduce_by_mpi(const reduced& tensor, mpi_sum* sum, const Element* in, Element* out) {
+void reduce_by_mpi(const reduced& tensor, mpi_sum* sum, std::vector<known_to_mpi<Element>> sums, Element* out) {
     using known = known_to_mpi<Element>;
-    std::vector<known> sums(in, in + tensor.count);
-    constexpr ddl_element element = std::is_same_v<known, float>          ? DDL_FLOAT
-                                    : std::is_same_v<known, double>       ? DDL_DOUBLE
-                                    : std::is_same_v<known, std::int32_t> ? DDL_INT32
-                                                                          : DDL_INT64;
+    constexpr ddl_element element = std::is_same_v<known, float>    ? DDL_FLOAT
+                                    : std::is_same_v<known, double> ? DDL_DOUBLE
+                                                                    : DDL_INT64;
     std::string words;
     const listener heard{[](void* to, ddl_status, const char* its) noexcept { *static_cast<std::string*>(to) = its; },
                          &words};
@@ -99,7 +100,8 @@ void reduce_gathered(const reduced& tensor, const Element* in, Element* out) {
         for (std::size_t i = 0; i < part; ++i) {
             wide sum{};
             for (std::size_t each = i; each < all.size(); each += part) sum += static_cast<wide>(all[each]);
-            if constexpr (std::is_integral_v<Element>) out[first + i] = averaged(static_cast<Element>(sum), divisor);
+            if constexpr (std::is_integral_v<Element>)
+                out[first + i] = static_cast<Element>(averaged(static_cast<std::int64_t>(sum), divisor));
             else out[first + i] = static_cast<Element>(static_cast<known_to_mpi<Element>>(averaged(sum, divisor)));
         }
     }
@@ -107,13 +109,20 @@ void reduce_gathered(const reduced& tensor, const Element* in, Element* out) {
 
 template <class Element>
 void reduce_plainly_of(const reduced& tensor, const Element* in, Element* out) {
+    mpi_sum* const sum = found_mpi_sum(tensor.ranks);
+    std::vector<known_to_mpi<Element>> sums;
+    if (sum != nullptr)
+        sums.assign(in, in + tensor.count);  // before ranks begin to wait for each other, for want of memory
     require_one_form(tensor);
-    if (mpi_sum* const sum = found_mpi_sum(tensor.ranks)) return reduce_by_mpi(tensor, sum, in, out);
-    reduce_gathered(tensor, in, out);
+    if (sum != nullptr) reduce_by_mpi(tensor, sum, std::move(sums), out);
+    else reduce_gathered(tensor, in, out);
 }
 
-bool differs(double result, double plain, double tolerance) {
-    return result != plain && !(std::abs((result - plain) / plain) <= tolerance);  // a NaN is true
+template <class Element>
+bool differs(Element result, Element plain, double tolerance) {
+    using exact = std::conditional_t<std::is_integral_v<Element>, long double, double>;
+    const auto wide = static_cast<exact>(result), expected = static_cast<exact>(plain);
+    return wide != expected && !(std::abs((wide - expected) / expected) <= tolerance);  // a NaN is true
 }
 
 /// Writes what differs; returns the name of the file, "" if it cannot be written.
@@ -130,7 +139,7 @@ std::string dump(const reduced& tensor, double tolerance, const Element* in, con
                  tensor.count, tolerance);
     std::fprintf(file.get(), "# element input ddl plain\n");
     for (std::size_t i = 0; i < tensor.count; ++i)
-        if (differs(static_cast<double>(result[i]), static_cast<double>(plain[i]), tolerance))
+        if (differs(result[i], plain[i], tolerance))
             std::fprintf(file.get(), "%zu %.17g %.17g %.17g\n", i, static_cast<double>(in[i]),
                          static_cast<double>(result[i]), static_cast<double>(plain[i]));
     return std::ferror(file.get()) != 0 ? "" : path;
@@ -143,7 +152,7 @@ void check_of(const reduced& tensor, const Element* in, const Element* result, d
     std::size_t wrong = 0;
     std::size_t first = 0;
     for (std::size_t i = tensor.count; i-- > 0;)
-        if (differs(static_cast<double>(result[i]), static_cast<double>(plain[i]), tolerance)) {
+        if (differs(result[i], plain[i], tolerance)) {
             ++wrong;
             first = i;
         }

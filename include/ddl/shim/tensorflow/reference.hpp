@@ -22,7 +22,7 @@ struct reduced {
 void reduce_plainly(const reduced& tensor, const void* in, void* out);
 
 /// Holds ddl's `result` of `in` against that. Throws on every rank if an element of one differs by more than `tolerance`, as a part of
-/// the plain value, or is no number; what differs is then written to a file ddl.dump.<rank>.<number> in the current folder.
+/// the plain value, or is no number; what differs is then written to a file `ddl.dump.R.N`, R the rank and N a number, in the current folder.
 void check_against_plain(const reduced& tensor, const void* in, const void* result, double tolerance);
 
 }  // namespace ddl::shim::tensorflow

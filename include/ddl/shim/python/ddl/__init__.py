@@ -29,8 +29,8 @@ from . import launcher
 from .launcher import local_rank, local_size, num_hosts, rank, size
 from .library import operator_library
 
-__all__ = ["DDLCallback", "DDLGlobalVariablesCallback", "allreduce_n", "bcast", "grads_reduce", "init", "local_rank",
-           "local_size", "num_hosts", "operator_library", "rank", "size"]
+__all__ = ["allreduce_n", "bcast", "grads_reduce", "init", "local_rank", "local_size", "num_hosts", "operator_library", "rank",
+           "size"]  # without the callbacks, which need Keras
 
 
 def init(options: str) -> None:
@@ -69,7 +69,6 @@ def grads_reduce(grads_and_vars: typing.Iterable[typing.Tuple[typing.Any, typing
 
 def __getattr__(name):
     if name in ("DDLCallback", "DDLGlobalVariablesCallback"):
-        launcher.require_launcher(name)
         from . import callbacks  # which loads Keras
         return getattr(callbacks, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -91,10 +90,11 @@ def _begin():
         patches.give_gpu_to_eager_code()
         patches.broadcast_variables()
         patches.average_gradients()
+        patches.leave_xla_out()
     elif rank() == 0:
         launcher.say("DDL_OPTIONS is not set, so the script is to call ddl.init(options), ddl.bcast and ddl.grads_reduce; with it, "
                      "or under ddlrun, import ddl does all of that")
 
 
-if launcher.is_launched():
+if launcher.is_rank():
     _begin()

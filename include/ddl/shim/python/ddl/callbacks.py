@@ -5,14 +5,17 @@ import numbers
 
 import tensorflow as tf
 
-from . import operators
+from . import launcher, operators
 
 
 class DDLCallback(tf.keras.callbacks.Callback):
-    """The metrics of an epoch become their averages over all ranks, for the callbacks behind this one too."""
+    """The metrics of an epoch become their averages over all ranks, for the callbacks behind this one too. Without a launcher it does
+    nothing."""
 
     def on_epoch_end(self, epoch, logs=None):
         del epoch
+        if not launcher.is_launched():
+            return
         logs = {} if logs is None else logs
         names = sorted(name for name, value in logs.items() if isinstance(value, numbers.Real))
         operators.require_init(type(self).__name__)
@@ -22,13 +25,19 @@ class DDLCallback(tf.keras.callbacks.Callback):
 
 
 class DDLGlobalVariablesCallback(tf.keras.callbacks.Callback):
-    """The weights of the model, and the variables of its optimizer, take the values of rank 0 when training begins."""
+    """The weights of the model, and the variables of its optimizer, take the values of rank 0 when training begins. Without a launcher
+    it does nothing."""
 
     def on_train_begin(self, logs=None):
         del logs
+        if not launcher.is_launched():
+            return
         operators.require_init(type(self).__name__)
         self.model.set_weights([_of_rank_0(each) for each in self.model.get_weights()])
-        variables = getattr(getattr(self.model, "optimizer", None), "variables", ())
+        optimizer = getattr(self.model, "optimizer", None)
+        if not getattr(optimizer, "built", True):  # a rank that has trained before has one that is
+            optimizer.build(self.model.trainable_variables)
+        variables = getattr(optimizer, "variables", ())
         for each in variables() if callable(variables) else variables:  # a function in Keras 2
             each.assign(_of_rank_0(each.numpy()))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the launcher says of this process: ddlrun and mpirun set OMPI_COMM_WORLD_*."""
 
+import multiprocessing
 import os
 import sys
 
@@ -12,8 +13,17 @@ def is_launched() -> bool:
     return all(_value(name).isdigit() for name in _ALONE)
 
 
+def is_rank() -> bool:
+    """Whether this process is what the launcher has started, and not one that such a process has made with `multiprocessing`, whose
+    main module is imported anew."""
+    return is_launched() and multiprocessing.parent_process() is None
+
+
 def require_launcher(call: str) -> None:
-    """Throws `RuntimeError` where none has."""
+    """Throws `RuntimeError` where none has, and in processes of `multiprocessing`."""
+    if is_launched() and not is_rank():
+        raise RuntimeError(f"ddl.{call}: this process was made by rank {rank()} with multiprocessing, and is no rank itself; call it "
+                           "there")
     if not is_launched():
         missing = next(name for name in _ALONE if not _value(name).isdigit())
         raise RuntimeError(f"ddl.{call}: DDL could not start, for OMPI_COMM_WORLD_{missing} is not set; start the program with "

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import sys
 
 import tensorflow as tf
 
@@ -25,8 +26,26 @@ started_with = None  # the options of `init`
 
 @functools.lru_cache(maxsize=None)
 def loaded():
-    """The module that TensorFlow makes of ddl_MDR.so."""
+    """The module that TensorFlow makes of ddl_MDR.so, of the operators that come with it: by a second path it would have none, and the
+    script may have loaded it already."""
+    for name, module in list(sys.modules.items()):
+        if len(name) == 40 and {"init", "bcast", "all_reduce", "all_reduce_n"} <= set(vars(module)):  # the hash of its text
+            return module
     return tf.load_op_library(operator_library())
+
+
+def _answer_for_it():
+    """Scripts that load ddl_MDR.so, by any path, get the module that is there."""
+    load = tf.load_op_library
+
+    @functools.wraps(load)
+    def load_op_library(library_filename):
+        if os.path.basename(os.fspath(library_filename)) == os.path.basename(operator_library()):
+            return loaded()
+        return load(library_filename)
+
+    for place in (tf, tf.compat.v1, tf.compat.v2):
+        place.load_op_library = load_op_library
 
 
 def require_init(call):
@@ -50,6 +69,7 @@ def init(options):
         raise RuntimeError(where + f"ddl's ranks are {rank} of {size}, and the launcher says {launcher.rank()} of "
                            f"{launcher.size()}; start all ranks with one launcher")
     started_with = options
+    _answer_for_it()
     _watch()
 
 
@@ -86,7 +106,7 @@ def _watch():
             watch.stop()
         why = process.words_of_failure()
         if why is not None:
-            functions.abort(handle, why.encode())
+            functions.abort(handle, why.encode("utf-8", "replace"))
 
 
 def is_moved(dtype):
@@ -100,36 +120,45 @@ def bcast(tensor):
         return loaded().bcast(tensor)
     graph = tf.compat.v1.get_default_graph()
     last = graph.get_collection_ref(_CHAIN)
-    with tf.control_dependencies([graph.get_operation_by_name(name) for name in last]):
+    with tf.control_dependencies([each for each in (_operation(graph, name) for name in last) if each is not None]):
         result = loaded().bcast(tensor)
     last[:] = [result.op.name]  # a name, for graphs are saved with their collections
     return result
 
 
+def _operation(graph, name):
+    try:
+        return graph.get_operation_by_name(tf.compat.as_str(name))  # bytes, where the graph was read from a file
+    except KeyError:  # of the graph that this one is a part of
+        return None
+
+
 def allreduce_n(grads, average=True, device_dense="", device_sparse=""):
+    return _reduced(grads, average, device_dense, device_sparse)[0]
+
+
+def _reduced(grads, average, device_dense="", device_sparse="", before=None):
+    """The reduced tensors, and one that the last of the operators makes; in a graph they run behind `before`."""
     grads = [_dense(each, device_sparse) for each in grads]
     by_type = {}
     for index, each in enumerate(grads):
         if each is not None:
             by_type.setdefault(each.dtype, []).append(index)
-    before = None
     for indices in by_type.values():
         with _device(device_dense), _behind(before):
             results = loaded().all_reduce_n([grads[index] for index in indices], op="avg" if average else "sum")
         for index, each in zip(indices, results):
             grads[index] = each
         before = results[0]
-    return grads
+    return grads, before
 
 
 def grads_reduce(grads_and_vars, average=True):
     pairs = list(grads_and_vars)
     reduced, before = [], None
     for group in _groups(pairs):
-        with _behind(before):
-            grads = allreduce_n([grad for grad, _ in group], average)
+        grads, before = _reduced([grad for grad, _ in group], average, before=before)
         reduced += zip(grads, (variable for _, variable in group))
-        before = next((each for each in grads if each is not None), before)
     return reduced
 
 

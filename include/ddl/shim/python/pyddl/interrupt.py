@@ -2,8 +2,8 @@
 """Ctrl-C ends a wait.
 
 While the main thread waits inside the library Python cannot run a signal handler. So a thread of ours is told of each
-signal by the interpreter's wakeup descriptor. It gives the main thread a moment; if that has not moved since, it has the
-library end the call, and KeyboardInterrupt comes. Where a handler of the program's own has SIGINT, that is left to end the
+signal by the interpreter's wakeup descriptor. It gives the main thread a moment; as long as that has not moved since, it has the
+library end the call, which may begin later, and KeyboardInterrupt comes. Where a handler of the program's own has SIGINT, that is left to end the
 wait or not: only a second SIGINT within the same wait ends it. A collective that was under way when KeyboardInterrupt came, and
 that nobody waits for any more, is ended too.
 """
@@ -87,7 +87,9 @@ class Watch:
             time.sleep(0.02)
             if self._place() != place:
                 return
-        self._end()
+        while place is not None and self._place() == place:
+            self._end()
+            time.sleep(MOMENT)
 
     def _place(self):
         """Which instruction the main thread is at, and how many calls it has made: the same as before, and it has not moved."""
