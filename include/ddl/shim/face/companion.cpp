@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/shim/companion.hpp>
+#include <ddl/shim/loaded_library.hpp>
 
 #include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
-#include <iterator>
-#include <link.h>
 
 namespace ddl::shim {
 namespace {
@@ -22,28 +20,11 @@ std::string own_folder() {
 /// `MPI_Initialized` or `MPI_Finalized` of a library that this process has loaded, however it did.
 using asked_of_mpi = int (*)(int*);
 asked_of_mpi found_in_mpi(const char* function) noexcept {
-    struct search {
-        const char* paths[16];  // MPI and its bindings
-        std::size_t count;
-    } found{};
-    // only listed here: in this loop a lock is held that another thread wants while it loads a library
-    ::dl_iterate_phdr(
-        [](dl_phdr_info* library, std::size_t, void* data) {
-            auto& [paths, count] = *static_cast<search*>(data);
-            const char* const slash = std::strrchr(library->dlpi_name, '/');
-            const char* const file = slash == nullptr ? library->dlpi_name : slash + 1;
-            if (std::strncmp(file, "libmpi", 6) == 0) paths[count++] = library->dlpi_name;
-            return count < std::size(paths) ? 0 : 1;
-        },
-        &found);
-    for (std::size_t i = 0; i < found.count; ++i) {
-        void* const opened = ::dlopen(found.paths[i], RTLD_LAZY | RTLD_NOLOAD);
-        if (opened == nullptr) continue;
-        void* const its = ::dlsym(opened, function);
-        ::dlclose(opened);  // it was loaded before, and stays
-        if (its != nullptr) return reinterpret_cast<asked_of_mpi>(its);
-    }
-    return nullptr;
+    void* const library = loaded_library("libmpi", function);
+    if (library == nullptr) return nullptr;
+    void* const its = ::dlsym(library, function);
+    ::dlclose(library);  // it was loaded before, and stays
+    return reinterpret_cast<asked_of_mpi>(its);
 }
 
 bool is_set(const char* variable) noexcept {

@@ -1,42 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/loaded_library.hpp>
 #include <ddl/shim/tensorflow/c_api.hpp>
 
-#include <cstring>
 #include <dlfcn.h>
-#include <iterator>
-#include <link.h>
 
 namespace ddl::shim::tensorflow {
 namespace {
 
 constexpr const char* first_function = "TF_NewOpDefinitionBuilder";
 
-/// Whether the process has TensorFlow's functions, and the handle in which `dlsym` finds them. Python loads extension modules so that
-/// their symbols are not those of the process, and their names and folders change from version to version.
+/// Whether the process has TensorFlow's functions, and the handle in which `dlsym` finds them: it stays loaded as long as we do.
 bool is_loaded(void*& library) noexcept {
     library = RTLD_DEFAULT;
     if (::dlsym(library, first_function) != nullptr) return true;
-    struct search {
-        const char* paths[256];
-        std::size_t count;
-    } found{};
-    // only listed here: in this loop a lock is held that another thread wants while it loads a library
-    ::dl_iterate_phdr(
-        [](dl_phdr_info* library, std::size_t, void* data) {
-            auto& [paths, count] = *static_cast<search*>(data);
-            const char* const slash = std::strrchr(library->dlpi_name, '/');
-            const char* const file = slash == nullptr ? library->dlpi_name : slash + 1;
-            if (std::strstr(file, "tensorflow") != nullptr) paths[count++] = library->dlpi_name;
-            return count < std::size(paths) ? 0 : 1;
-        },
-        &found);
-    for (std::size_t i = 0; i < found.count; ++i) {
-        library = ::dlopen(found.paths[i], RTLD_LAZY | RTLD_NOLOAD);
-        if (library == nullptr) continue;
-        if (::dlsym(library, first_function) != nullptr) return true;  // and it stays loaded as long as we do
-        ::dlclose(library);
-    }
-    return false;
+    library = loaded_library("tensorflow", first_function);
+    return library != nullptr;
 }
 
 /// Takes functions out of a library, until one is missing.
