@@ -91,7 +91,7 @@ struct announcer {
 
 }  // namespace
 
-static_assert(std::is_trivially_copyable_v<call>, "it travels in slots and messages");
+static_assert(std::is_trivially_copyable_v<ddl::call_record>, "it travels in slots and messages");
 static_assert(ddl::checked::compares && !ddl::unchecked::compares);
 
 BOOST_AUTO_TEST_CASE(equal_calls_agree) {
@@ -152,18 +152,26 @@ BOOST_AUTO_TEST_CASE(a_struct_of_another_size_is_another_element) {
 BOOST_AUTO_TEST_CASE(a_description_holds_what_the_call_was_made_with) {
     BOOST_TEST(ours.count == 100u);
     BOOST_TEST(ours.element_bytes == 4u);
-    BOOST_TEST(ours.op_name == std::string("sum"));
-    BOOST_TEST(ours.element_name == std::string("float32"));
+    BOOST_TEST(ours.names->op == std::string("sum"));
+    BOOST_TEST(ours.names->element == std::string("float32"));
     const call moves = describe<ddl::no_op, float, ddl::ring>(collective::broadcast, 100, 7);
     BOOST_TEST(moves.root == 7);
     BOOST_TEST(moves.op == 0u, "what only moves data has no op");
-    BOOST_TEST(moves.op_name == std::string());
+    BOOST_TEST(moves.names->op == std::string());
+}
+
+BOOST_AUTO_TEST_CASE(what_others_are_told_holds_the_same) {
+    const ddl::call_record told = ours;
+    BOOST_TEST(told.agrees(ours));
+    BOOST_TEST(ddl::fingerprint(told) == ddl::fingerprint(ours));
+    BOOST_TEST(told.names.op == std::string("sum"));
+    BOOST_TEST(told.names.element == std::string("float32"));
 }
 
 BOOST_AUTO_TEST_CASE(a_long_name_is_cut_and_still_told_apart) {
     const call mine =
         describe<op_with_a_name_that_is_longer_than_there_is_room, float, ddl::ring>(collective::allreduce, 100, 0);
-    BOOST_TEST(mine.op_name == std::string("op_with_a_name_that_is_"));
+    BOOST_TEST(mine.names->op == std::string("op_with_a_name_that_is_"));
     BOOST_TEST(!mine.agrees(ours));
 }
 

@@ -57,7 +57,7 @@ auto in_order(const rows<Element>& operands) {
     return [&operands](int s) { return operands[static_cast<std::size_t>(s)].data(); };
 }
 
-const std::size_t counts[] = {0, 1, 63, 64, 65, 511, 512, 513, 1000, 1024, 1025, 5000};
+const std::size_t counts[] = {0, 1, 3, 4, 5, 63, 64, 65, 511, 512, 513, 1000, 1024, 1025, 5000};
 
 template <class Element>
 rows<Element> numbers(int operands, std::size_t count) {

@@ -27,10 +27,12 @@ enum class collective : std::uint32_t {
     split = exchange_mark  // no collective of ours, but seen where one is looked for
 };
 
+inline constexpr const char* names_of_collectives[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",
+                                                       "reduce",    "gather",         "scatter",    "all_to_all",
+                                                       "barrier",   "allreduce_n",    "refused",    "staged"};
+
 constexpr const char* to_string(collective what) noexcept {
-    constexpr const char* names[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",   "reduce",  "gather",
-                                     "scatter",   "all_to_all",     "barrier",    "allreduce_n", "refused", "staged"};
-    return what == collective::split ? "split" : names[static_cast<int>(what)];
+    return what == collective::split ? "split" : names_of_collectives[static_cast<int>(what)];
 }
 
 /// Whether ranks compare what they call before any data is combined. Part of a plan's type.
@@ -43,8 +45,8 @@ struct unchecked {
     static constexpr bool compares = false;
 };
 
-/// What a rank says of a call, for the others to compare. Plain bytes: it travels in slots and messages.
-struct call {
+/// What ranks compare of a call.
+struct call_terms {
     std::uint64_t count = 0;  // elements of the whole vector
     collective what = collective::barrier;
     std::int32_t root = 0;
@@ -54,19 +56,38 @@ struct call {
     std::uint32_t element_bytes = 0;
     std::uint32_t limits = 0;   // a fingerprint of those that the transport's executor goes by; 0 for none
     std::uint32_t extents = 0;  // a fingerprint of what a schedule is told at run time; 0 for none
-    char op_name[24] = {};
-    char element_name[24] = {};
 
-    bool agrees(const call& other) const noexcept {
+    bool agrees(const call_terms& other) const noexcept {
         return count == other.count && what == other.what && root == other.root && op == other.op &&
                element == other.element && schedule == other.schedule && element_bytes == other.element_bytes &&
                limits == other.limits && extents == other.extents;
     }
 };
-static_assert(sizeof(call) == 88);
+
+/// What people call the types of a call; cut, if that is long.
+struct call_names {
+    char op[24] = {};
+    char element[24] = {};
+};
+inline constexpr call_names nameless;
+
+/// A call as its own rank knows it. All of it fits in registers: who copies words that have just been stored one by one
+/// waits until the processor has written them, and with them all that it has stored before.
+struct call : call_terms {
+    const call_names* names = &nameless;
+};
+
+/// What a rank says of a call to the others. Plain bytes: it travels in slots and messages.
+struct call_record : call_terms {
+    call_names names;
+    call_record() = default;
+    call_record(const call& told) noexcept  // NOLINT(google-explicit-constructor): the same, for others
+        : call_terms{told}, names{*told.names} {}
+};
+static_assert(sizeof(call_record) == 88);
 
 /// One word that calls which agree have in common, and others, but for a chance of 2^-64, have not.
-constexpr std::uint64_t fingerprint(const call& what) noexcept {
+constexpr std::uint64_t fingerprint(const call_terms& what) noexcept {
     const auto mixed = [](std::uint64_t word) {
         word *= 0x9e37'79b9'7f4a'7c15;
         return word ^ (word >> 32);
@@ -83,21 +104,26 @@ constexpr std::uint64_t fingerprint(const call& what) noexcept {
 /// Stands for "no op" in collectives that only move data.
 struct no_op {};
 
-/// What the types of a call say of it, put together by the compiler.
-template <class Op, class Element, class Schedule>
-inline constexpr call call_of_types = [] {
+template <class Op, class Element>
+inline constexpr call_names names_of_types = [] {
     constexpr auto name = [](char(&to)[24], const char* from) {
         for (int i = 0; i < 23 && from[i] != '\0'; ++i) to[i] = from[i];
     };
+    call_names result;
+    name(result.element, element_name<Element>());
+    if constexpr (!std::same_as<Op, no_op>) name(result.op, op_name<Op>());
+    return result;
+}();
+
+/// What the types of a call say of it, put together by the compiler.
+template <class Op, class Element, class Schedule>
+inline constexpr call call_of_types = [] {
     call result;
     result.element = type_fingerprint<Element>();
     result.element_bytes = sizeof(Element);
     result.schedule = type_fingerprint<Schedule>();
-    name(result.element_name, element_name<Element>());
-    if constexpr (!std::same_as<Op, no_op>) {
-        result.op = type_fingerprint<Op>();
-        name(result.op_name, op_name<Op>());
-    }
+    if constexpr (!std::same_as<Op, no_op>) result.op = type_fingerprint<Op>();
+    result.names = &names_of_types<Op, Element>;
     return result;
 }();
 
@@ -112,7 +138,7 @@ constexpr call describe(collective what, std::size_t count, int root) noexcept {
 }
 
 /// The error of a rank whose call is `ours` when rank `peer` calls `theirs`.
-inline error mismatch(const call& ours, int rank, const call& theirs, int peer) noexcept {
+inline error mismatch(const call_record& ours, int rank, const call_record& theirs, int peer) noexcept {
     const auto make = [&](auto... words) { return error(errc::mismatch, to_string(ours.what), rank, 0, words...); };
     if (ours.what == collective::staged || theirs.what == collective::staged)
         return error(
@@ -126,7 +152,7 @@ inline error mismatch(const call& ours, int rank, const call& theirs, int peer) 
     if (ours.element != theirs.element || ours.element_bytes != theirs.element_bytes)
         return make(
             "rank %d brings elements of type %s (%u bytes), this rank %s (%u bytes); pass equal types on every rank",
-            peer, theirs.element_name, theirs.element_bytes, ours.element_name, ours.element_bytes);
+            peer, theirs.names.element, theirs.element_bytes, ours.names.element, ours.element_bytes);
     if (ours.root != theirs.root && ours.what == collective::allreduce_n)
         return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank",
                     peer);
@@ -134,8 +160,8 @@ inline error mismatch(const call& ours, int rank, const call& theirs, int peer) 
         return make("rank %d brings %llu elements, this rank %llu; pass equal counts on every rank", peer,
                     static_cast<unsigned long long>(theirs.count), static_cast<unsigned long long>(ours.count));
     if (ours.op != theirs.op)
-        return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.op_name,
-                    ours.op_name);
+        return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.names.op,
+                    ours.names.op);
     if (ours.root != theirs.root)
         return make("rank %d names root %d, this rank %d; pass equal roots on every rank", peer, theirs.root,
                     ours.root);
@@ -157,19 +183,19 @@ public:
     ~half_done() { tell(); }
     /// Says so at once, where what follows takes its time.
     void tell() noexcept {
-        if (where_.operation == nullptr) return;
+        if (operation_ == nullptr) return;
         text words;
-        words.append("%s, rank %d: an exception ended the call half done", where_.operation, ranks_.rank());
+        words.append("%s, rank %d: an exception ended the call half done", operation_, ranks_.rank());
         ranks_.fail(errc::broken, words.c_str());
         end();
     }
     /// From here on others depend on this rank.
-    void begin(const call_site& where) noexcept { where_ = where; }
-    void end() noexcept { where_.operation = nullptr; }
+    void begin(const call_site& where) noexcept { operation_ = where.operation; }
+    void end() noexcept { operation_ = nullptr; }
 
 private:
     Transport& ranks_;
-    call_site where_{nullptr};
+    const char* operation_ = nullptr;
 };
 
 }  // namespace ddl

@@ -16,8 +16,8 @@ namespace ddl {
 
 /// What the calls of some ranks have in common, and where they first differ. Folds like an operand.
 struct agreement {
-    call first;            // of the lowest rank
-    call other;            // of the lowest rank that does not agree with it
+    call_record first;     // of the lowest rank
+    call_record other;     // of the lowest rank that does not agree with it
     std::int32_t lowest;   // that first rank
     std::int32_t differs;  // that other rank, -1 if all agree
 
@@ -36,7 +36,7 @@ struct agreement {
 
 private:
     /// The first that differs is the one to tell of, but for one that all must hear of.
-    void differ_from(const call& theirs, std::int32_t rank) noexcept {
+    void differ_from(const call_record& theirs, std::int32_t rank) noexcept {
         const bool matters = differs < 0 || (theirs.what == collective::staged && other.what != collective::staged);
         if (!matters || theirs.agrees(first)) return;
         other = theirs;

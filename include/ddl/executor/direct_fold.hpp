@@ -34,28 +34,41 @@ private:
     }
 
     protocol by_size(std::size_t bytes) {
+        const bool is_short = bytes <= here_.limits().one_shot && bytes <= here_.ranks().staging_bytes();
+        const bool may_be_mapped = bytes >= here_.limits().mapped;
+        if (is_short && !may_be_mapped) {
+            here_.ranks().turn_staging();
+            stage_whole();
+            here_.announce();
+            return in_one_shot(bytes);
+        }
         const std::size_t each = here_.template segment<Element>(size_);
         if (each == 0) return through_stand_ins(bytes);
         here_.ranks().turn_staging();
-        const bool is_short = bytes <= here_.limits().one_shot && bytes <= here_.ranks().staging_bytes();
         const std::size_t longest = partition{count_, size_}.longest();
         // short results bring the lines of their operands back; then few lines are cheaper than many
         const bool comes_back = takers() == size_ && longest * sizeof(Element) <= 16384;
         if (!is_short && !comes_back && here_.spreads(longest * sizeof(Element)))
             here_.template spread<Element>(longest, each, size_, size_ * (size_ - 1));
         const auto stage = [&] {
-            if (is_short) kernel::copy(in_, here_.template staged<Element>(rank_, 0, 0, 0), count_);
+            if (is_short) stage_whole();
             else stage_segment(0, each);
         };
-        places ours = bytes >= here_.limits().mapped ? buffers(bytes) : places{};
+        places ours = may_be_mapped ? buffers(bytes) : places{};
         ours.past_line = here_.past_line(in_);
         if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped();
-        if (!is_short) return in_segments(each);
+        return is_short ? in_one_shot(bytes) : in_segments(each);
+    }
+
+    Element* whole_of(int peer) const { return here_.template staged<Element>(peer, 0, 0, 0); }
+    void stage_whole() { kernel::copy(in_, whole_of(rank_), count_); }
+
+    /// Requires the vectors of all ranks to be staged and published.
+    protocol in_one_shot(std::size_t bytes) {
         const bool by_readers = size_ == 2 && here_.hands_back(bytes);
         if (here_.reclaims(bytes) && !(by_readers && takes_(1 - rank_))) here_.template reclaim<Element>(0, 0, count_);
-        const auto vector_of = [this](int peer) { return here_.template staged<Element>(peer, 0, 0, 0); };
-        fold_all([&](int peer) { return static_cast<const Element*>(vector_of(peer)); });
-        if (by_readers && takes_(rank_)) kernel::hand_back(reinterpret_cast<std::byte*>(vector_of(1 - rank_)), bytes);
+        fold_all([this](int peer) { return static_cast<const Element*>(whole_of(peer)); });
+        if (by_readers && takes_(rank_)) kernel::hand_back(reinterpret_cast<std::byte*>(whole_of(1 - rank_)), bytes);
         return protocol::one_shot;
     }
 

@@ -42,12 +42,11 @@ template <memory_transport Transport, class Blocks, class Consume>
 protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, Consume consume) {
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const auto place = [&](int part) { return static_cast<std::size_t>(part) * blocks.longest; };
-    alignas(notice::alignment) std::byte line[notice::room] = {};
     for (int part = 0; part < blocks.parts; ++part)
         if (const std::size_t length = blocks.length(here.rank(), part); length != 0)
-            std::memcpy(line + place(part) * sizeof(element), blocks.in + blocks.first(here.rank(), part),
+            std::memcpy(here.room() + place(part) * sizeof(element), blocks.in + blocks.first(here.rank(), part),
                         length * sizeof(element));
-    here.announce(line, sizeof line);
+    here.announce();
     consume(std::size_t{0}, blocks.longest,
             [&](int peer, int part) { return reinterpret_cast<const element*>(here.carried(peer)) + place(part); });
     return protocol::in_notice;

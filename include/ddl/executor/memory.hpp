@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 
 namespace ddl {
 
@@ -50,11 +51,13 @@ public:
     static constexpr std::size_t turns = 2;
 
     memory_call(Transport& ranks, const call& what, bool compares)
-        : ranks_{ranks}, what_{what}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
+        : ranks_{ranks}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
         static_assert(limits_of<Transport>.segment >= 64,
                       "ddl: limits_of this transport has a segment of less than a cache line; see docs/tuning.md");
-        what_.limits ^= limits_here<Transport>::fingerprint();  // beside those that the call brings
         ranks_.begin(where_);
+        call told = what;
+        told.limits ^= limits_here<Transport>::fingerprint();  // beside those that the call brings
+        describe(told);
     }
 
     int rank() const noexcept { return ranks_.rank(); }
@@ -69,11 +72,16 @@ public:
 
     /// Tells of the call, with up to `notice::room` bytes, then waits until all ranks have. Publishes what was staged.
     void announce(const void* carried, std::size_t bytes) {
-        notice& mine = ranks_.notice_of(rank());
-        if (bytes != 0) std::memcpy(mine.carried, carried, bytes);
-        static_assert(sizeof(call) + end_of_slot <= Transport::slot_bytes());
-        described(rank()) = what_;
-        mine.fingerprint = fingerprint(what_);
+        if (bytes != 0) std::memcpy(room(), carried, bytes);
+        announce();
+    }
+    void announce(const places& buffers) {
+        std::construct_at(reinterpret_cast<places*>(room()), buffers);  // in place: see `call`
+        announce();
+    }
+    /// The same with what has been written to `room`.
+    void announce() {
+        ranks_.notice_of(rank()).fingerprint = fingerprint_;
         ranks_.post();
         try {
             for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
@@ -85,9 +93,9 @@ public:
         compare();
         half_done_.begin(where_);
     }
-    void announce() { announce(nullptr, 0); }
-    void announce(const places& buffers) { announce(&buffers, sizeof buffers); }
 
+    /// Where this rank's notice carries `notice::room` bytes.
+    std::byte* room() const noexcept { return ranks_.notice_of(rank()).carried; }
     /// What a peer's notice carries.
     const std::byte* carried(int peer) const noexcept { return ranks_.notice_of(peer).carried; }
     places announced(int peer) const noexcept {
@@ -220,7 +228,9 @@ public:
         try {
             return ranks_.scratch(bytes, scratch_for::stand_in);
         } catch (...) {
-            what_.what = collective::refused;
+            call_record& told = described(rank());
+            told.what = collective::refused;
+            fingerprint_ = fingerprint(told);
             try {
                 enter();
             } catch (const error&) {
@@ -257,7 +267,12 @@ private:
                 if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
     }
 
-    call& described(int peer) const noexcept { return *reinterpret_cast<call*>(ranks_.slot(peer)); }
+    call_record& described(int peer) const noexcept { return *reinterpret_cast<call_record*>(ranks_.slot(peer)); }
+    void describe(const call& what) noexcept {
+        static_assert(sizeof(call_record) + end_of_slot <= Transport::slot_bytes());
+        std::construct_at(&described(rank()), what);  // in place: see `call`
+        fingerprint_ = fingerprint(what);
+    }
     /// 1 while a rank touches the buffers of others; 0 again when it leaves a call.
     std::atomic<std::uint32_t>& reaches(int peer) const noexcept {
         return *reinterpret_cast<std::atomic<std::uint32_t>*>(ranks_.slot(peer) + Transport::slot_bytes() -
@@ -270,17 +285,17 @@ private:
         const std::uint64_t first = ranks_.notice_of(0).fingerprint;
         for (int peer = 1; peer < size(); ++peer) {
             if (ranks_.notice_of(peer).fingerprint == first) continue;
-            int other = fingerprint(what_) == first ? peer : 0;
+            int other = fingerprint_ == first ? peer : 0;
             for (int each = 0; each < size(); ++each)  // of which all must hear
                 if (described(each).what == collective::staged) other = each;
             ranks_.turn_alike();  // some have turned it for this call, and others not
-            throw mismatch(what_, rank(), described(other), other);
+            throw mismatch(described(rank()), rank(), described(other), other);
         }
     }
 
     Transport& ranks_;
-    call what_;
     bool compares_;
+    std::uint64_t fingerprint_ = 0;
     call_site where_;
     half_done<Transport> half_done_;
     struct {

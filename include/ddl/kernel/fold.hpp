@@ -192,10 +192,35 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     settle(how);
 }
 
+/// So few elements that loops over blocks and tiles would take longer than they do. Not of those that are large themselves.
+template <class Accumulator>
+inline constexpr std::size_t few = sizeof(Accumulator) <= 16 ? 4 : 0;
+
+/// Folds a few elements into one target, each through all operands at once.
+template <class From, class Element, class Op>
+void fold_few(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks) {
+    using accumulator = accumulator_t<Op, Element>;
+    const combining<Op, accumulator> add{op};
+    const auto value = [](const Element& operand) { return static_cast<accumulator>(operand); };
+    const auto result = [&](const accumulator& all) { return static_cast<Element>(ddl::finish(op, all, ranks)); };
+    if (operands == 2) {
+        const Element* const first = from(0);
+        const Element* const second = from(1);
+        for (std::size_t i = 0; i < count; ++i) out[i] = result(add(value(first[i]), value(second[i])));
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        accumulator all = value(from(0)[i]);
+        for (int s = 1; s < operands; ++s) all = add(all, value(from(s)[i]));
+        out[i] = result(all);
+    }
+}
+
 /// The same into one target.
 template <class From, class Element, class Op>
 void fold(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
+    if (count <= few<accumulator_t<Op, Element>>) return fold_few(from, operands, out, count, op, ranks);
     fold<Element>(
         from, operands, [out](int) { return out; }, 1, count, op, ranks, how);
 }

@@ -38,7 +38,8 @@ public:
     static constexpr std::size_t slot_bytes = 512;
 
     rank_memory(std::byte* base, int size, std::size_t window_bytes) noexcept
-        : base_{base}, size_{static_cast<std::size_t>(size)}, window_bytes_{window_bytes} {}
+        : base_{base}, slots_{base + before_slots(static_cast<std::size_t>(size))},
+          windows_{base + before_windows(static_cast<std::size_t>(size))}, window_bytes_{window_bytes} {}
 
     static constexpr std::size_t bytes(int size, std::size_t window_bytes) noexcept {
         return before_windows(static_cast<std::size_t>(size)) + static_cast<std::size_t>(size) * window_bytes;
@@ -52,10 +53,10 @@ public:
         return *reinterpret_cast<ddl::notice*>(flags(rank) + line * (1 + call % 2));
     }
     std::byte* slot(int rank, std::uint64_t call) const noexcept {
-        return base_ + before_slots(size_) + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
+        return slots_ + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
     }
     std::byte* window(int rank) const noexcept {
-        return base_ + before_windows(size_) + window_bytes_ * static_cast<std::size_t>(rank);
+        return windows_ + window_bytes_ * static_cast<std::size_t>(rank);
     }
     std::size_t window_bytes() const noexcept { return window_bytes_; }
 
@@ -83,7 +84,8 @@ private:
     }
 
     std::byte* base_;
-    std::size_t size_;
+    std::byte* slots_;
+    std::byte* windows_;
     std::size_t window_bytes_;
 };
 
