@@ -64,9 +64,13 @@ std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
 /// A wire whose messages are cut as those of one host by Open MPI.
 struct near_wire {
     static constexpr std::size_t quick_bytes = 256;
+    int ranks = 4;
     static bool on_one_host() noexcept { return true; }
+    int size() const noexcept { return ranks; }
 };
-struct far_wire {};
+struct far_wire {
+    static int size() noexcept { return 4; }
+};
 
 }  // namespace
 
@@ -88,6 +92,8 @@ BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_i
     BOOST_TEST(pieces(near_wire{}, 244) == 1U, "with its head it would be longer than a quick message");
     BOOST_TEST(pieces(near_wire{}, 512) == 2U);
     BOOST_TEST(pieces(near_wire{}, 516) == 0U);
+    BOOST_TEST(pieces(near_wire{2}, 256) == 1U);
+    BOOST_TEST(pieces(near_wire{2}, 260) == 0U, "two ranks send one message rather than three");
     BOOST_TEST(pieces(near_wire{}, 4016) == 0U);
     BOOST_TEST(pieces(near_wire{}, 4020) == 1U);
     BOOST_TEST(pieces(near_wire{}, 32'768) == 9U);

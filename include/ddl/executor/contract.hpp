@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace ddl {
@@ -122,13 +123,14 @@ void discard_message(Transport& wire, int peer, std::byte* room, const call_site
 /// A payload travels with the same messages. `join(of, ours, arrived, bytes)` folds ours into what has arrived of it, but only
 /// while all calls agree. Returns where what is left of it is at last: in scratch, or where it was.
 template <message_transport Transport, class Load, class Join>
-const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room, Load load,
-                               Join join) {
+const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room, const Load& load,
+                               const Join& join) {
     constexpr message_tag tag = message_tag::contract;
     using messages = pending_messages<Transport, 1 + load_cut::most_pieces>;
     const int rank = wire.rank();
     const int size = wire.size();
     contract_head known{fingerprint(ours), 0, 0};
+    const std::byte* payload = load.payload;  // what is left of it
     for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
         where.round = round;
         const contract_round peers{rank, size, round};
@@ -151,13 +153,13 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         if (peers.to >= 0) {
             // from scratch: who gives up has its buffer back, and MPI cannot take a message back. Parts of a longer vector leave
             // from where they are, as they do when nothing is compared
-            if (gives && !Load::in_parts && load.payload != room.own) {
-                kernel::copy(load.payload, room.own, given.cut.bytes);
-                load.payload = room.own;
+            if (gives && !Load::in_parts && payload != room.own) {
+                kernel::copy(payload, room.own, given.cut.bytes);
+                payload = room.own;
             }
-            const std::byte* const leaving = load.payload + given.first;
+            const std::byte* const leaving = payload + given.first;
             known.pieces = gives ? static_cast<std::uint32_t>(given.cut.pieces) : 0;
-            std::memcpy(room.own - sizeof known, &known, sizeof known);
+            std::construct_at(reinterpret_cast<contract_head*>(room.own - sizeof known), known);
             sent.send(peers.to, room.own - sizeof known, sizeof known + (gives && rides ? given.cut.bytes : 0), tag);
             for (std::size_t i = 0; i < known.pieces; ++i)
                 sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), tag);
@@ -169,7 +171,7 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
             std::memcpy(&theirs, room.other - sizeof theirs, sizeof theirs);
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             takes = takes && known.differ == 0;
-            const std::byte* const own = load.payload + kept.first;
+            const std::byte* const own = payload + kept.first;
             if (takes && rides) join(peers.of, own, room.other, kept.cut.bytes);
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
             for (std::size_t i = 0, at = 0; i < theirs.pieces; ++i, at += kept.cut.piece) {
@@ -180,7 +182,7 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         }
         sent.complete(where);
         if (!takes) continue;
-        load.payload = room.other;
+        payload = room.other;
         std::swap(room.own, room.other);
     }
     // all ranks know that some differ: now they can say what they call
@@ -189,7 +191,7 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
     // who gave up on this call said so, perhaps after all that others need had left it: they are not to think that it went well.
     // Where parts are still to be gathered, they hear of it then
     else if (!Load::in_parts && load.given(rank, 0).cut.bytes > longest_rider) wire.listen(where);
-    return load.payload;
+    return payload;
 }
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {

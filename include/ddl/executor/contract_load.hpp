@@ -55,7 +55,9 @@ struct load_cut {
     load_cut(const Transport& wire, std::size_t payload, std::size_t unit, flow way) noexcept : bytes{payload} {
         const segmenting& cut = cut_of(wire);
         const std::size_t whole = sizeof(contract_head) + bytes;
-        const bool quick = bytes <= cut.quick_message && whole > cut.quick_bytes;
+        // two ranks mostly have a core each: there one message takes less than three
+        const std::size_t most = wire.size() == 2 ? cut.quick_bytes : cut.quick_message;
+        const bool quick = bytes <= most && whole > cut.quick_bytes;
         if (bytes <= longest_rider && (cut.short_bytes == 0 || whole <= cut.short_bytes) && !quick) return;
         // what goes both ways at once waits twice for answers: it is cut up to twice the length
         follow(cut.length(way == flow::among_all ? bytes / 2 : bytes, unit, 1));

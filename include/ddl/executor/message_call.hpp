@@ -57,7 +57,7 @@ public:
 
     /// Compares the call, and moves a payload on the way. Where it is then.
     template <class Load, class Join>
-    const std::byte* compare_and_carry(const contract_room& room, const Load& load, Join join) {
+    const std::byte* compare_and_carry(const contract_room& room, const Load& load, const Join& join) {
         try {
             return compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
                 try {

@@ -36,6 +36,17 @@ public:
 #endif
 
     class ticket {
+    public:
+        ticket() = default;
+        // one by one: a wide load of both would wait until what has just been stored is written
+        ticket(const ticket& from) noexcept : request_{from.request_}, receives_{from.receives_} {}
+        ticket& operator=(const ticket& from) noexcept {
+            request_ = from.request_;
+            receives_ = from.receives_;
+            return *this;
+        }
+
+    private:
         friend class mpi;
         MPI_Request request_ = MPI_REQUEST_NULL;
         bool receives_ = false;
@@ -79,7 +90,7 @@ public:
 
     void begin(const call_site& where) {
         queue_->drain();
-        if (!mpi_runtime::is_up())
+        if (mpi_runtime::has_ended())
             throw error(errc::broken, where.operation, rank_, where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
@@ -214,7 +225,7 @@ private:
     /// Calls `post(count, type)` for `bytes` bytes. MPI counts in `int`: what is more is one element of a type as
     /// long as the message, so that it stays one message and any receive that is long enough takes it.
     template <class Post>
-    void with_type(std::size_t bytes, Post post) const {
+    void with_type(std::size_t bytes, const Post& post) const {
         if (bytes <= INT_MAX) return post(static_cast<int>(bytes), MPI_BYTE);
         constexpr std::size_t block = std::size_t{1} << 20;
         struct scoped_type {

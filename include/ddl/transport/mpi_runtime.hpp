@@ -35,9 +35,12 @@ public:
     /// Whether MPI calls are allowed at all.
     static bool is_up() noexcept {
         int started = 0;
+        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && !has_ended();
+    }
+    /// Whether they are allowed no more, where they were once.
+    static bool has_ended() noexcept {
         int ended = 0;
-        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && MPI_Finalized(&ended) == MPI_SUCCESS &&
-               ended == 0;
+        return MPI_Finalized(&ended) != MPI_SUCCESS || ended != 0;
     }
 
     /// Starts MPI if nobody did. Throws if MPI knows of none of the processes that the launcher started beside this one.
