@@ -52,6 +52,46 @@ protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, C
     return protocol::in_notice;
 }
 
+/// Whether blocks are of so few lines that it takes longer to look for what suits longer ones: they are staged whole, in no other
+/// lines than those of the call before the last, and nobody hands lines back.
+template <memory_transport Transport, class Blocks>
+bool are_few_lines(const memory_call<Transport>& here, const Blocks& blocks) noexcept {
+    using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
+    const std::size_t each = blocks.longest * sizeof(element), parts = static_cast<std::size_t>(blocks.parts);
+    return each < 2048 && each * parts < here.limits().mapped_move &&
+           (each + here.template apart<element>) * parts <= here.ranks().staging_bytes() / here.turns;
+}
+
+/// Hands out such blocks.
+template <memory_transport Transport, class Blocks, class Consume>
+protocol stream_few_lines(memory_call<Transport>& here, const Blocks& blocks, Consume consume) {
+    using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
+    const int rank = here.rank();
+    here.ranks().turn_staging();
+    const auto place = [&](int peer, int part) {
+        return here.template staged<element>(peer, 0, part, blocks.longest);
+    };
+    const auto each_to_stage = [&](auto visit) {
+        for (int part = 0; part < blocks.parts; ++part)
+            if (part != blocks.kept)
+                if (const std::size_t length = blocks.length(rank, part); length != 0) visit(part, length);
+    };
+    std::size_t staged = 0;
+    each_to_stage([&](int part, std::size_t length) {
+        kernel::copy(blocks.in + blocks.first(rank, part), place(rank, part), length);
+        staged += length * sizeof(element);
+    });
+    here.announce();
+    if (here.reclaims(staged))
+        each_to_stage([&](int part, std::size_t length) {
+            here.template reclaim<element>(part, blocks.longest, length);
+        });
+    consume(std::size_t{0}, blocks.longest, [&](int peer, int part) {
+        return peer == rank ? blocks.in + blocks.first(rank, part) : static_cast<const element*>(place(peer, part));
+    });
+    return protocol::staged;
+}
+
 /// How many elements of the only block each rank fetches, if its publisher, who wants nothing itself, brings it the rest: so many
 /// that all ranks copy alike.
 template <memory_transport Transport, class Blocks>
@@ -177,7 +217,8 @@ protocol direct_stream(memory_call<Transport>& here, const published_blocks<Elem
                        Consume consume) {
     const std::size_t bytes = blocks.longest * static_cast<std::size_t>(blocks.parts) * sizeof(Element);
     const protocol way = notice::carries<Element>(bytes) ? stream_in_notices(here, blocks, consume)
-                                                         : stream_by_memory(here, blocks, bytes, consume);
+                         : are_few_lines(here, blocks)       ? stream_few_lines(here, blocks, consume)
+                                                             : stream_by_memory(here, blocks, bytes, consume);
     here.end();
     return way;
 }

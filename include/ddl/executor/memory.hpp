@@ -44,6 +44,8 @@ public:
     };
     static_assert(sizeof(places) <= notice::room);
 
+    static constexpr std::size_t line = 64;
+
     /// Bytes of a slot in which nothing but a call over memory writes.
     static constexpr std::size_t end_of_slot = 64;
 
@@ -161,6 +163,10 @@ public:
         return reinterpret_cast<Element*>(ranks_.staging(peer) + place<Element>(ranks_.turned(), turn, part, each) +
                                           past);
     }
+    /// Bytes between two parts at least: one may begin up to a line later, see `past`, and the next is aligned all the same.
+    template <class Element>
+    static constexpr std::size_t apart = alignof(Element) > line ? alignof(Element) : line;
+
     /// Whether parts of up to `bytes` are to be spread: not few short lines, which are asked back early (see `reclaim`), nor parts
     /// beside which the lines would not stay in the second-level cache.
     static bool spreads(std::size_t bytes) noexcept { return bytes > 2048 && bytes <= 4 * limits().spread; }
@@ -241,11 +247,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t line = 64;
-
-    /// Bytes between two parts at least: one may begin up to a line later, see `past`, and the next is aligned all the same.
-    template <class Element>
-    static constexpr std::size_t apart = alignof(Element) > line ? alignof(Element) : line;
     /// Where in its staging a rank that has turned it for the `turned`th time has segment `turn` of a part.
     template <class Element>
     std::size_t place(std::uint64_t turned, std::size_t turn, int part, std::size_t each) const noexcept {
