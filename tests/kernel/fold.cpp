@@ -6,6 +6,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -160,6 +161,57 @@ BOOST_DATA_TEST_CASE(the_result_may_lie_in_any_source, data::xrange(0, 4), which
     auto& target = all[static_cast<std::size_t>(which)];
     fold(in_order(all), 4, target.data(), 1500, minus{}, 4);
     BOOST_TEST(target == expected, boost::test_tools::per_element());
+}
+
+namespace {
+
+/// A mean whose op returns more than is accumulated, as a user may write it.
+struct wide {
+    int value;
+    constexpr wide(int v) : value{v} {}
+    constexpr operator std::int8_t() const { return static_cast<std::int8_t>(value); }
+};
+struct wide_mean {
+    constexpr wide operator()(const std::int8_t& a, const std::int8_t& b) const { return {a + b}; }
+    constexpr std::int8_t finish(const wide& sum, int ranks) const {
+        return static_cast<std::int8_t>(sum.value / ranks);
+    }
+};
+
+/// Two operands of four elements and of five, which go another way; in place of either, too.
+template <class Element, class Op>
+void check_few(const Op& op, const rows<Element>& all) {
+    std::vector<Element> many(all[0]), few(all[0]);
+    fold(in_order(all), 2, many.data(), 5, op, 2);
+    fold(in_order(all), 2, few.data(), 4, op, 2);
+    BOOST_TEST(std::memcmp(few.data(), many.data(), 4 * sizeof(Element)) == 0);
+    for (const std::size_t which : {0U, 1U}) {
+        rows<Element> own = all;
+        fold(in_order(own), 2, own[which].data(), 4, op, 2);
+        BOOST_TEST(std::memcmp(own[which].data(), many.data(), 4 * sizeof(Element)) == 0, "in place of " << which);
+        BOOST_TEST(std::memcmp(&own[which][4], &all[which][4], sizeof(Element)) == 0, "the next one is not ours");
+    }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(few_elements_come_to_the_same_as_many) {
+    check_few<std::int8_t>(wide_mean{}, {{100, -100, 127, 1, 100}, {100, -100, 127, 2, 100}});
+    check_few<std::int8_t>(ddl::average{}, {{100, -100, 127, 1, 100}, {100, -100, 127, 2, 100}});
+    check_few<double>(minus{}, {{1, 2, 3, 4, 5}, {5, 3, 1, -1, 7}});
+    check_few<interval>(join{}, {{5, interval{0, 1}}, {5, interval{1, 2}}});
+    const auto halves = numbers<ddl::half>(2, 5);
+    check_few<ddl::half>(ddl::sum{}, halves);
+    check_few<ddl::half>(ddl::average{}, halves);
+    check_few<ddl::bfloat16>(ddl::product{}, numbers<ddl::bfloat16>(2, 5));
+    check_few<ddl::float8_e5m2>(ddl::maximum{}, numbers<ddl::float8_e5m2>(2, 5));
+}
+
+BOOST_AUTO_TEST_CASE(few_elements_of_one_operand_are_copied_bit_by_bit) {
+    const rows<ddl::bfloat16> all(1, std::vector<ddl::bfloat16>(4, std::bit_cast<ddl::bfloat16>(std::uint16_t{0x7f81})));
+    std::vector<ddl::bfloat16> out(4);
+    fold(in_order(all), 1, out.data(), 4, ddl::sum{}, 1);
+    BOOST_TEST(std::memcmp(out.data(), all[0].data(), 4 * sizeof(ddl::bfloat16)) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(elements_need_no_default_constructor) {

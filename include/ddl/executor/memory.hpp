@@ -59,7 +59,9 @@ public:
         ranks_.begin(where_);
         call told = what;
         told.limits ^= limits_here<Transport>::fingerprint();  // beside those that the call brings
-        describe(told);
+        static_assert(sizeof(call_record) + end_of_slot <= Transport::slot_bytes());
+        std::construct_at(&described(rank()), told);  // in place: see `call`
+        fingerprint_ = fingerprint(told);
     }
 
     int rank() const noexcept { return ranks_.rank(); }
@@ -269,11 +271,6 @@ private:
     }
 
     call_record& described(int peer) const noexcept { return *reinterpret_cast<call_record*>(ranks_.slot(peer)); }
-    void describe(const call& what) noexcept {
-        static_assert(sizeof(call_record) + end_of_slot <= Transport::slot_bytes());
-        std::construct_at(&described(rank()), what);  // in place: see `call`
-        fingerprint_ = fingerprint(what);
-    }
     /// 1 while a rank touches the buffers of others; 0 again when it leaves a call.
     std::atomic<std::uint32_t>& reaches(int peer) const noexcept {
         return *reinterpret_cast<std::atomic<std::uint32_t>*>(ranks_.slot(peer) + Transport::slot_bytes() -
@@ -296,7 +293,7 @@ private:
 
     Transport& ranks_;
     bool compares_;
-    std::uint64_t fingerprint_ = 0;
+    std::uint64_t fingerprint_;
     call_site where_;
     half_done<Transport> half_done_;
     struct {

@@ -58,8 +58,8 @@ inline constexpr std::size_t quick_bytes_of<Transport> = Transport::quick_bytes;
 
 /// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
 /// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
-/// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Two messages
-/// that a library sends in a quick way take less time than one that is longer.
+/// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Where ranks share cores
+/// two messages that a library sends in a quick way take less time than one that is longer.
 template <class Transport>
 inline constexpr segmenting host_segments_of{.bytes = std::size_t{512} << 10,
                                              .depth = 8,

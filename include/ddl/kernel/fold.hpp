@@ -79,6 +79,20 @@ struct finishing {
     constexpr auto operator()(const Accumulator& all) const { return ddl::finish(op, all, ranks); }
 };
 
+/// Whether what is accumulated is finished and rounded by a loop of its own.
+template <class Op, class Element>
+inline constexpr bool finishes_apart =
+    !std::is_same_v<Element, accumulator_t<Op, Element>> && !packs<Element, accumulator_t<Op, Element>>;
+
+/// What a fold calls for the last two values: it finishes the op, unless that is done apart.
+template <class Op, class Element>
+constexpr auto combining_at_last(const Op& op, int ranks) {
+    using accumulator = accumulator_t<Op, Element>;
+    if constexpr (finishes<Op, Element> && !finishes_apart<Op, Element>)
+        return combining_last<Op, accumulator>{op, ranks};
+    else return combining<Op, accumulator>{op};  // the same as before the last, so that there are fewer loops
+}
+
 /// Converts `count` elements to the type that they are accumulated in. The ranges do not overlap, unless they are the same.
 template <class From, class To>
 constexpr void convert(const From* from, To* to, std::size_t count) {
@@ -143,10 +157,7 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
         tile<accumulator> * (packs<Element, accumulator> ? 2 : 1);  // narrow ones are shorter
     constexpr lie How = lie::in_planes;
     const combining<Op, accumulator> add{op};
-    const auto add_last = [&] {
-        if constexpr (finishes<Op, Element>) return combining_last<Op, accumulator>{op, ranks};
-        else return add;  // the same, so that there are fewer loops
-    }();
+    const auto add_last = combining_at_last<Op, Element>(op, ranks);
 
     tile_storage<accumulator, length> kept;
     tile_storage<Element, length> folded;
@@ -169,7 +180,7 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
             if (made_of == last) map_blocks<narrow, fuses, How, target::last_operand>(result, all, add_last, left);
             else map_blocks<narrow, fuses, How>(result, all, add_last, left, source(last));
         };
-        if constexpr (!std::is_same_v<Element, accumulator> && !packs<Element, accumulator>) {
+        if constexpr (finishes_apart<Op, Element>) {
             convert(source(0), sum, here);
             for (int s = 1; s < operands; ++s) combine<side::right>(source(s), sum, here, op);
             finish(sum, result, here, op, ranks);
@@ -192,27 +203,21 @@ void fold(From from, int operands, To to, int results, std::size_t count, const 
     settle(how);
 }
 
-/// So few elements that loops over blocks and tiles would take longer than they do. Not of those that are large themselves.
+/// So few elements of two sources that loops over blocks and tiles would take longer than they do. Not of those that are large
+/// themselves.
 template <class Accumulator>
 inline constexpr std::size_t few = sizeof(Accumulator) <= 16 ? 4 : 0;
 
-/// Folds a few elements into one target, each through all operands at once.
-template <class From, class Element, class Op>
-void fold_few(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks) {
+/// Folds a few elements of two sources into a target, which may be one of them.
+template <class Element, class Op>
+void fold_few(const Element* first, const Element* last, Element* out, std::size_t count, const Op& op, int ranks) {
     using accumulator = accumulator_t<Op, Element>;
-    const combining<Op, accumulator> add{op};
-    const auto value = [](const Element& operand) { return static_cast<accumulator>(operand); };
-    const auto result = [&](const accumulator& all) { return static_cast<Element>(ddl::finish(op, all, ranks)); };
-    if (operands == 2) {
-        const Element* const first = from(0);
-        const Element* const second = from(1);
-        for (std::size_t i = 0; i < count; ++i) out[i] = result(add(value(first[i]), value(second[i])));
-        return;
-    }
+    const auto combine = combining_at_last<Op, Element>(op, ranks);
     for (std::size_t i = 0; i < count; ++i) {
-        accumulator all = value(from(0)[i]);
-        for (int s = 1; s < operands; ++s) all = add(all, value(from(s)[i]));
-        out[i] = result(all);
+        const auto left = static_cast<accumulator>(first[i]), right = static_cast<accumulator>(last[i]);
+        if constexpr (finishes_apart<Op, Element>)
+            out[i] = static_cast<Element>(finishing<Op, accumulator>{op, ranks}(combine(left, right)));
+        else out[i] = static_cast<Element>(combine(left, right));
     }
 }
 
@@ -220,7 +225,8 @@ void fold_few(From from, int operands, Element* out, std::size_t count, const Op
 template <class From, class Element, class Op>
 void fold(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
-    if (count <= few<accumulator_t<Op, Element>>) return fold_few(from, operands, out, count, op, ranks);
+    if (operands == 2 && count <= few<accumulator_t<Op, Element>>)
+        return fold_few<Element>(from(0), from(1), out, count, op, ranks);
     fold<Element>(
         from, operands, [out](int) { return out; }, 1, count, op, ranks, how);
 }
