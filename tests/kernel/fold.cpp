@@ -208,7 +208,8 @@ BOOST_AUTO_TEST_CASE(few_elements_come_to_the_same_as_many) {
 }
 
 BOOST_AUTO_TEST_CASE(few_elements_of_one_operand_are_copied_bit_by_bit) {
-    const rows<ddl::bfloat16> all(1, std::vector<ddl::bfloat16>(4, std::bit_cast<ddl::bfloat16>(std::uint16_t{0x7f81})));
+    const rows<ddl::bfloat16> all(1,
+                                  std::vector<ddl::bfloat16>(4, std::bit_cast<ddl::bfloat16>(std::uint16_t{0x7f81})));
     std::vector<ddl::bfloat16> out(4);
     fold(in_order(all), 1, out.data(), 4, ddl::sum{}, 1);
     BOOST_TEST(std::memcmp(out.data(), all[0].data(), 4 * sizeof(ddl::bfloat16)) == 0);

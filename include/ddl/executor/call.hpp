@@ -81,13 +81,14 @@ struct call : call_terms {
 struct call_record : call_terms {
     call_names names;
     call_record() = default;
-    call_record(const call& told) noexcept  // NOLINT(google-explicit-constructor): the same, for others
+    [[gnu::always_inline]] call_record(
+        const call& told) noexcept  // NOLINT(google-explicit-constructor): the same, for others
         : call_terms{told}, names{*told.names} {}
 };
 static_assert(sizeof(call_record) == 88);
 
 /// One word that calls which agree have in common, and others, but for a chance of 2^-64, have not.
-constexpr std::uint64_t fingerprint(const call_terms& what) noexcept {
+[[gnu::always_inline]] constexpr std::uint64_t fingerprint(const call_terms& what) noexcept {
     const auto mixed = [](std::uint64_t word) {
         word *= 0x9e37'79b9'7f4a'7c15;
         return word ^ (word >> 32);
@@ -128,7 +129,7 @@ inline constexpr call call_of_types = [] {
 }();
 
 template <class Op, class Element, class Schedule>
-constexpr call describe(collective what, std::size_t count, int root) noexcept {
+[[gnu::always_inline]] constexpr call describe(collective what, std::size_t count, int root) noexcept {
     call result = call_of_types<Op, Element, Schedule>;
     result.count = count;
     result.what = what;

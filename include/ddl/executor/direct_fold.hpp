@@ -88,7 +88,7 @@ private:
 
     /// Every rank folds everything; its own vector where it lies.
     template <class Staged>
-    void fold_all(Staged staged) {
+    void fold_all(const Staged& staged) {
         if (!takes_(rank_)) return;
         kernel::fold([&](int peer) { return peer == rank_ ? in_ : staged(peer); }, size_, out_, count_, op_, size_);
     }

@@ -39,7 +39,7 @@ published_blocks(const Element*, std::size_t, int, First, Length, std::size_t, i
 
 /// Hands out blocks that are so short that the notices carry all of a rank's, each in a place of `longest` elements.
 template <memory_transport Transport, class Blocks, class Consume>
-protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, Consume consume) {
+protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, const Consume& consume) {
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const auto place = [&](int part) { return static_cast<std::size_t>(part) * blocks.longest; };
     for (int part = 0; part < blocks.parts; ++part)
@@ -59,18 +59,16 @@ bool are_few_lines(const memory_call<Transport>& here, const Blocks& blocks) noe
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const std::size_t each = blocks.longest * sizeof(element), parts = static_cast<std::size_t>(blocks.parts);
     return each < 2048 && each * parts < here.limits().mapped_move &&
-           (each + here.template apart<element>) * parts <= here.ranks().staging_bytes() / here.turns;
+           (each + here.template apart<element>)*parts <= here.ranks().staging_bytes() / here.turns;
 }
 
 /// Hands out such blocks.
 template <memory_transport Transport, class Blocks, class Consume>
-protocol stream_few_lines(memory_call<Transport>& here, const Blocks& blocks, Consume consume) {
+protocol stream_few_lines(memory_call<Transport>& here, const Blocks& blocks, const Consume& consume) {
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const int rank = here.rank();
     here.ranks().turn_staging();
-    const auto place = [&](int peer, int part) {
-        return here.template staged<element>(peer, 0, part, blocks.longest);
-    };
+    const auto place = [&](int peer, int part) { return here.template staged<element>(peer, 0, part, blocks.longest); };
     const auto each_to_stage = [&](auto visit) {
         for (int part = 0; part < blocks.parts; ++part)
             if (part != blocks.kept)
@@ -83,9 +81,8 @@ protocol stream_few_lines(memory_call<Transport>& here, const Blocks& blocks, Co
     });
     here.announce();
     if (here.reclaims(staged))
-        each_to_stage([&](int part, std::size_t length) {
-            here.template reclaim<element>(part, blocks.longest, length);
-        });
+        each_to_stage(
+            [&](int part, std::size_t length) { here.template reclaim<element>(part, blocks.longest, length); });
     consume(std::size_t{0}, blocks.longest, [&](int peer, int part) {
         return peer == rank ? blocks.in + blocks.first(rank, part) : static_cast<const element*>(place(peer, part));
     });
@@ -119,7 +116,7 @@ void bring_part(memory_call<Transport>& here, const Blocks& blocks) {
 
 /// Hands out blocks that are longer: straight from where they lie if all ranks can map them, else staged in segments.
 template <memory_transport Transport, class Blocks, class Consume>
-protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size_t bytes, Consume consume) {
+protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size_t bytes, const Consume& consume) {
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const int rank = here.rank();
     const bool publishes = blocks.any_of(rank);
@@ -214,11 +211,11 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
 /// `fetch(peer, part)`. Cost: 1 step for short blocks, 2 for mapped ones, else 1 a segment.
 template <memory_transport Transport, class Element, class First, class Length, class Consume>
 protocol direct_stream(memory_call<Transport>& here, const published_blocks<Element, First, Length>& blocks,
-                       Consume consume) {
+                       const Consume& consume) {
     const std::size_t bytes = blocks.longest * static_cast<std::size_t>(blocks.parts) * sizeof(Element);
     const protocol way = notice::carries<Element>(bytes) ? stream_in_notices(here, blocks, consume)
-                         : are_few_lines(here, blocks)       ? stream_few_lines(here, blocks, consume)
-                                                             : stream_by_memory(here, blocks, bytes, consume);
+                         : are_few_lines(here, blocks)   ? stream_few_lines(here, blocks, consume)
+                                                         : stream_by_memory(here, blocks, bytes, consume);
     here.end();
     return way;
 }
@@ -227,8 +224,8 @@ protocol direct_stream(memory_call<Transport>& here, const published_blocks<Elem
 /// its own, then those of the ranks after it: two ranks that read the same lines at once hold each other up. What
 /// all ranks hand out and what they want is `all` elements together.
 template <memory_transport Transport, class Element, class First, class Length, class Wants>
-protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks, std::size_t all,
-                     Wants wants) {
+protocol direct_move(memory_call<Transport>&& here, const published_blocks<Element, First, Length>& blocks,
+                     std::size_t all, const Wants& wants) {
     const kernel::stores how = here.stores_beside(all * sizeof(Element));
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {
         wants([&](int peer, int part, Element* to) {
@@ -242,7 +239,7 @@ protocol direct_move(memory_call<Transport>&& here, published_blocks<Element, Fi
 /// Rank `r` folds part `r` of all ranks, in rank order, into its `out`: a reduce-scatter. All parts of one number are of
 /// equal length on all ranks.
 template <memory_transport Transport, class Element, class First, class Length, class Op>
-protocol direct_fold_blocks(memory_call<Transport>&& here, published_blocks<Element, First, Length> blocks,
+protocol direct_fold_blocks(memory_call<Transport>&& here, const published_blocks<Element, First, Length>& blocks,
                             Element* out, const Op& op) {
     const int rank = here.rank();
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {

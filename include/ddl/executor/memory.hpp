@@ -52,7 +52,8 @@ public:
     /// Staging is used in two areas, in turns: one is filled while the other is read.
     static constexpr std::size_t turns = 2;
 
-    memory_call(Transport& ranks, const call& what, bool compares)
+    /// Always a part of its caller, so that `what` stays in registers: see there.
+    [[gnu::always_inline]] memory_call(Transport& ranks, const call& what, bool compares)
         : ranks_{ranks}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
         static_assert(limits_of<Transport>.segment >= 64,
                       "ddl: limits_of this transport has a segment of less than a cache line; see docs/tuning.md");
@@ -111,7 +112,7 @@ public:
     /// Announces the buffers if peers can map them, else what `stage` stages. True if those of all ranks that publish
     /// something, `publishing` of them, can be mapped. If not, all have staged when it returns.
     template <class Stage>
-    bool announce_or_stage(const places& buffers, int publishing, Stage stage) {
+    bool announce_or_stage(const places& buffers, int publishing, const Stage& stage) {
         if (buffers.in == 0) stage();
         announce(buffers);
         int maps = 0;
@@ -137,7 +138,7 @@ public:
     /// Runs `work`, in which ranks load from each other's buffers and store to them. Nobody leaves before all are done with
     /// it, not even by an exception: the buffers may go with it. Who comes when one has left throws, and touches nothing.
     template <class Work>
-    void share(Work work) {
+    void share(const Work& work) {
         try {
             reaches(rank()).store(1);  // before it looks: see `leave`
             ranks_.listen(where_);

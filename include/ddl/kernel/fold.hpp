@@ -148,7 +148,7 @@ std::size_t past_line(const Element* place) noexcept {
 /// is faster than storing to targets one by one: a processor that copies need not load the lines that it overwrites, if it
 /// overwrites the whole of each. So tiles end where lines of the first target do.
 template <class Element, class From, class To, class Op>
-void fold(From from, int operands, To to, int results, std::size_t count, const Op& op, int ranks,
+void fold(const From& from, int operands, const To& to, int results, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
     using accumulator = accumulator_t<Op, Element>;
     using narrow = packed_as<Element, accumulator>;
@@ -223,7 +223,7 @@ void fold_few(const Element* first, const Element* last, Element* out, std::size
 
 /// The same into one target.
 template <class From, class Element, class Op>
-void fold(From from, int operands, Element* out, std::size_t count, const Op& op, int ranks,
+void fold(const From& from, int operands, Element* out, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
     if (operands == 2 && count <= few<accumulator_t<Op, Element>>)
         return fold_few<Element>(from(0), from(1), out, count, op, ranks);

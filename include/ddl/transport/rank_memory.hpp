@@ -55,9 +55,7 @@ public:
     std::byte* slot(int rank, std::uint64_t call) const noexcept {
         return slots_ + slot_bytes * (2 * static_cast<std::size_t>(rank) + call % 2);
     }
-    std::byte* window(int rank) const noexcept {
-        return windows_ + window_bytes_ * static_cast<std::size_t>(rank);
-    }
+    std::byte* window(int rank) const noexcept { return windows_ + window_bytes_ * static_cast<std::size_t>(rank); }
     std::size_t window_bytes() const noexcept { return window_bytes_; }
 
     /// The first failure that a rank met. `state` is 0 before, 1 while it is written, 2 when it can be read.
