@@ -139,7 +139,8 @@ def limits_of_memory(run):
     found = dict(LIMITS)
     offered = "one_shot of mapped" if "one_shot of mapped" in folds else "one_shot"
     found["one_shot"] = thresholds.last_below(folds["one_shot"], folds["staged"], LIMITS["one_shot"])
-    found["mapped"] = thresholds.first_above(folds[offered], folds["mapped"], LIMITS["mapped"])
+    otherwise = {size: folds[offered if size <= found["one_shot"] else "staged"][size] for size in folds[offered]}
+    found["mapped"] = thresholds.first_above(otherwise, folds["mapped"], LIMITS["mapped"])
     found["mapped_move"] = thresholds.first_above(moves["staged"], moves["mapped"], LIMITS["mapped_move"])
     segments = {name: curve for name, curve in folds.items() if name.isdigit()}
     tables = [("allreduce", {name: folds[name] for name in folds if not name.isdigit()}),

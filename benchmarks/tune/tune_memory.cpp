@@ -21,6 +21,11 @@ static_assert(ddl::direct_limits{}.for_processor(false).fingerprint() ==
                       .for_processor(false)
                       .fingerprint(),
               "LIMITS of __main__.py beside this file no longer are those of ddl");
+static_assert(ddl::direct_limits{}.for_processor(true).fingerprint() ==
+                  ddl::direct_limits{.one_shot = 2048, .mapped = 5120, .mapped_move = 8192, .segment = 131072}
+                      .for_processor(true)
+                      .fingerprint(),
+              "LIMITS of __main__.py beside this file no longer are those of ddl on AMD's processors");
 
 /// `offered`: memory that peers can map, where it differs from this process's own.
 template <ddl::direct_limits Limits, class Base>

@@ -14,6 +14,12 @@ using ddl::protocol;
 /// Whatever the processor: 4096 bytes are short, and yet announced as what can be mapped.
 template <>
 inline constexpr ddl::direct_limits ddl::limits_of<private_memory>{.one_shot = 4096, .mapped = 4096};
+/// And ranks that stage some vectors in segments, though all can map them.
+struct mapped_late : ddl::threads {
+    explicit mapped_late(ddl::threads&& from) : ddl::threads{std::move(from)} {}
+};
+template <>
+inline constexpr ddl::direct_limits ddl::limits_of<mapped_late>{.one_shot = 2048, .mapped = 5120};
 
 namespace {
 
@@ -92,6 +98,18 @@ BOOST_AUTO_TEST_CASE(buffers_that_all_can_map_are_not_staged) {
         require(sum(ranks, least - 1, everybody) != protocol::mapped, "a short copy costs less");
         require(sum(ranks, least, everybody) == protocol::mapped, "it was staged");
         require(sum(ranks, 50'000, everybody) == protocol::mapped, "it was staged");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(between_short_vectors_and_those_worth_mapping_they_are_staged) {
+    places::threads::run(3, [](auto& world) {
+        mapped_late ranks{world.split(0, world.rank())};
+        for (int round = 0; round < 3; ++round) {
+            require(sum(ranks, 512, everybody) == protocol::one_shot, "2048 bytes");
+            require(sum(ranks, 513, everybody) == protocol::staged, "one element more");
+            require(sum(ranks, 1279, everybody) == protocol::staged, "up to 5120 bytes");
+            require(sum(ranks, 1280, everybody) == protocol::mapped, "from there on");
+        }
     });
 }
 

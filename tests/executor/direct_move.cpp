@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/executor/direct_move.hpp>
+#include <ddl/executor/over_memory.hpp>
 #include <ddl/op/sum.hpp>
 #include <ddl/schedule/direct.hpp>
 
@@ -48,6 +49,84 @@ BOOST_AUTO_TEST_CASE(blocks_that_all_can_map_are_not_staged) {
         3, [](auto& ranks) { require(exchange(ranks, 70'000) == ddl::protocol::mapped, "it was staged"); });
     places::processes::run(
         3, [](auto& ranks) { require(exchange(ranks, 70'000) == ddl::protocol::staged, "peers cannot map it"); });
+}
+
+BOOST_AUTO_TEST_CASE(few_lines_are_staged_unless_they_are_many_together) {
+    for (const int size : {4, 5})
+        places::threads::run(size, [](auto& ranks) {
+            const auto way =
+                exchange(ranks, 500);  // blocks of 2000 bytes, and from 8192 bytes of a rank on they are mapped
+            require(way == (ranks.size() == 4 ? ddl::protocol::staged : ddl::protocol::mapped), ddl::to_string(way));
+        });
+}
+
+BOOST_AUTO_TEST_CASE(each_call_that_may_stage_turns_to_the_other_half) {
+    const auto body = [](auto& ranks) {
+        for (int round = 0; round < 3; ++round)
+            for (const std::size_t each : {4U, 5U, 100U, 500U, 512U, 3000U}) {
+                const std::uint64_t before = ranks.turned();
+                const auto way = exchange(ranks, each);
+                require(ranks.turned() - before == (way != ddl::protocol::in_notice), "another number of turns");
+            }
+    };
+    places::threads::run(3, body);
+    places::processes::run(3, body);
+}
+
+/// Blocks of a size that is no multiple of anything, one after the other in few lines.
+BOOST_AUTO_TEST_CASE(blocks_of_odd_sizes_lie_apart) {
+    const auto body = [](auto& ranks) {
+        const auto size = static_cast<std::size_t>(ranks.size());
+        for (const std::size_t each : {13U, 51U, 100U, 999U, 2047U, 2048U, 2049U, 31U}) {
+            const auto byte = [](int from, std::size_t i) {
+                return static_cast<unsigned char>(i * 31 + static_cast<std::size_t>(from) * 7);
+            };
+            std::vector<unsigned char> in(each * size), out(each * size);
+            for (std::size_t i = 0; i < in.size(); ++i) in[i] = byte(ranks.rank(), i);
+            ddl::all_to_all_over<ddl::direct, ddl::checked>(ranks, in.data(), out.data(), in.size());
+            for (int peer = 0; peer < ranks.size(); ++peer)
+                for (std::size_t i = 0; i < each; ++i)
+                    require(out[static_cast<std::size_t>(peer) * each + i] ==
+                                byte(peer, static_cast<std::size_t>(ranks.rank()) * each + i),
+                            "another byte");
+        }
+    };
+    for (const int ranks : {1, 2, 3, 7}) {
+        places::threads::run(ranks, body);
+        places::processes::run(ranks, body);
+    }
+}
+
+/// Elements that are aligned to more than a cache line lie so where they are staged.
+BOOST_AUTO_TEST_CASE(folded_blocks_of_few_lines_are_aligned) {
+    struct alignas(128) row {
+        int values[32];
+    };
+    struct add {
+        row operator()(const row& a, const row& b) const {
+            for (const row* each : {&a, &b})
+                require(reinterpret_cast<std::uintptr_t>(each) % alignof(row) == 0, "it lies elsewhere");
+            row all = a;
+            for (std::size_t k = 0; k < 32; ++k) all.values[k] += b.values[k];
+            return all;
+        }
+    };
+    const auto body = [](auto& ranks) {
+        for (const std::size_t each : {1U, 3U, 15U, 17U}) {
+            std::vector<row> in(each * static_cast<std::size_t>(ranks.size())), out(each);
+            for (std::size_t i = 0; i < in.size(); ++i)
+                for (int& value : in[i].values) value = static_cast<int>(i) + ranks.rank();
+            ddl::reduce_scatter_over<ddl::direct, ddl::checked>(ranks, in.data(), out.data(), in.size(), add{});
+            const int size = ranks.size();
+            for (std::size_t i = 0; i < each; ++i)
+                for (const int value : out[i].values)
+                    require(value == size * (ranks.rank() * static_cast<int>(each) + static_cast<int>(i)) +
+                                         size * (size - 1) / 2,
+                            "another sum");
+        }
+    };
+    places::threads::run(3, body);
+    places::processes::run(3, body);
 }
 
 BOOST_AUTO_TEST_CASE(results_that_no_cache_would_keep_are_stored_past_it) {

@@ -178,11 +178,14 @@ struct wide_mean {
     }
 };
 
-/// Two operands of four elements and of five, which go another way; in place of either, too.
+/// Two operands of four elements, and of so many that they go another way; in place of either, too.
 template <class Element, class Op>
 void check_few(const Op& op, const rows<Element>& all) {
-    std::vector<Element> many(all[0]), few(all[0]);
-    fold(in_order(all), 2, many.data(), 5, op, 2);
+    rows<Element> repeated(2);
+    for (const std::size_t s : {0U, 1U})
+        for (int i = 0; i < 100; ++i) repeated[s].insert(repeated[s].end(), all[s].begin(), all[s].end());
+    std::vector<Element> many(repeated[0]), few(all[0]);
+    fold(in_order(repeated), 2, many.data(), 500, op, 2);
     fold(in_order(all), 2, few.data(), 4, op, 2);
     BOOST_TEST(std::memcmp(few.data(), many.data(), 4 * sizeof(Element)) == 0);
     for (const std::size_t which : {0U, 1U}) {

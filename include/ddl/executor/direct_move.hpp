@@ -52,8 +52,8 @@ protocol stream_in_notices(memory_call<Transport>& here, const Blocks& blocks, c
     return protocol::in_notice;
 }
 
-/// Whether blocks are of so few lines that it takes longer to look for what suits longer ones: they are staged whole, in no other
-/// lines than those of the call before the last, and nobody hands lines back.
+/// Whether blocks are of so few lines that it takes longer to look for what suits longer ones: they are staged whole, where
+/// the call before the last staged if its blocks were as long, and nobody hands lines back.
 template <memory_transport Transport, class Blocks>
 bool are_few_lines(const memory_call<Transport>& here, const Blocks& blocks) noexcept {
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;

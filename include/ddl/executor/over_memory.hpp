@@ -9,21 +9,22 @@
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 
-// The collectives over ranks that map each other's memory. `direct` is fused, any other schedule is walked as it stands.
+// The collectives over ranks that map each other's memory. `direct` is fused, any other schedule is walked as it stands. Each
+// describes itself where the call begins, so that its description stays in registers: see `call`.
 namespace ddl {
 
 template <class Schedule, class Checking, class Op, class Element, memory_transport Transport>
 void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
-    const call ours = describe<Op, Element, Schedule>(what, count, detail);
+    const auto ours = [&] { return describe<Op, Element, Schedule>(what, count, detail); };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_fold(memory_call{ranks, ours, Checking::compares}, in, out, count, op, [](int) { return true; });
+            direct_fold(memory_call{ranks, ours(), Checking::compares}, in, out, count, op, [](int) { return true; });
         } else {
             const auto program = allreduce_program<Chosen>(ranks.size());
             const partition cut{count, program.chunks()};
             walk<Op, Element>(
-                ranks, ours, Checking::compares, program, cut.longest(), op, [&](int c) { return cut.length(c); },
+                ranks, ours(), Checking::compares, program, cut.longest(), op, [&](int c) { return cut.length(c); },
                 [&](int c) { return in + cut.first(c); }, [&](int c) { return out + cut.first(c); });
         }
     });
@@ -31,16 +32,16 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
 
 template <class Schedule, class Checking, class Op, class Element, memory_transport Transport>
 void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
-    const call what = describe<Op, Element, Schedule>(collective::reduce, count, root);
+    const auto ours = [&] { return describe<Op, Element, Schedule>(collective::reduce, count, root); };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_fold(memory_call{ranks, what, Checking::compares}, in, out, count, op,
+            direct_fold(memory_call{ranks, ours(), Checking::compares}, in, out, count, op,
                         [root](int rank) { return rank == root; });
         } else {
             const auto program = reduce_program<Chosen>(ranks.size(), root);
             const partition cut{count, program.chunks()};
             walk<Op, Element>(
-                ranks, what, Checking::compares, program, cut.longest(), op, [&](int c) { return cut.length(c); },
+                ranks, ours(), Checking::compares, program, cut.longest(), op, [&](int c) { return cut.length(c); },
                 [&](int c) { return in + cut.first(c); },
                 [&](int c) { return ranks.rank() == root ? out + cut.first(c) : nullptr; });
         }
@@ -50,12 +51,12 @@ void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t 
 /// `count` elements in, block `rank` of them out.
 template <class Schedule, class Checking, class Op, class Element, memory_transport Transport>
 void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op) {
-    const call what = describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0);
+    const auto ours = [&] { return describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0); };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
             const partition blocks{count, ranks.size()};
             direct_fold_blocks(
-                memory_call{ranks, what, Checking::compares},
+                memory_call{ranks, ours(), Checking::compares},
                 published_blocks{in, count, ranks.size(), [&](int, int part) { return blocks.first(part); },
                                  [&](int, int part) { return blocks.length(part); }, blocks.longest(), ranks.rank()},
                 out, op);
@@ -64,8 +65,8 @@ void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std:
             const block_layout layout{program, count};
             const std::size_t own = partition{count, ranks.size()}.first(ranks.rank());
             walk<Op, Element>(
-                ranks, what, Checking::compares, program, layout.longest(), op, [&](int c) { return layout.length(c); },
-                [&](int c) { return in + layout.first(c); },
+                ranks, ours(), Checking::compares, program, layout.longest(), op,
+                [&](int c) { return layout.length(c); }, [&](int c) { return in + layout.first(c); },
                 [&](int c) { return layout.owner(c) == ranks.rank() ? out + (layout.first(c) - own) : nullptr; });
         }
     });
@@ -84,11 +85,11 @@ struct keep {
 /// Block `rank` of `count` elements in, all of them out.
 template <class Schedule, class Checking, class Element, memory_transport Transport>
 void all_gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
-    const call what = describe<no_op, Element, Schedule>(collective::all_gather, count, 0);
+    const auto ours = [&] { return describe<no_op, Element, Schedule>(collective::all_gather, count, 0); };
     const partition blocks{count, ranks.size()};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_move(memory_call{ranks, what, Checking::compares},
+            direct_move(memory_call{ranks, ours(), Checking::compares},
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return blocks.length(peer); }, blocks.longest()},
                         count * static_cast<std::size_t>(ranks.size() + 1), [&](auto copy) {
@@ -102,7 +103,7 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
             const block_layout layout{program, count};
             const std::size_t own = blocks.first(ranks.rank());
             walk<keep, Element>(
-                ranks, what, Checking::compares, program, layout.longest(), keep{},
+                ranks, ours(), Checking::compares, program, layout.longest(), keep{},
                 [&](int c) { return layout.length(c); },
                 [&](int c) { return layout.owner(c) == ranks.rank() ? in + (layout.first(c) - own) : nullptr; },
                 [&](int c) { return out + layout.first(c); });
@@ -112,7 +113,7 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
 
 template <class Schedule, class Checking, class Element, memory_transport Transport>
 void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root) {
-    const call what = describe<no_op, Element, Schedule>(collective::broadcast, count, root);
+    const auto ours = [&] { return describe<no_op, Element, Schedule>(collective::broadcast, count, root); };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
             published_blocks block{static_cast<const Element*>(data),
@@ -122,7 +123,7 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
                                    [&](int peer, int) { return peer == root ? count : 0; },
                                    count};
             block.into = data;
-            direct_move(memory_call{ranks, what, Checking::compares}, block,
+            direct_move(memory_call{ranks, ours(), Checking::compares}, block,
                         count * static_cast<std::size_t>(ranks.size()), [&](auto copy) {
                             if (ranks.rank() != root) copy(root, 0, data);
                         });
@@ -130,7 +131,7 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
             const auto program = broadcast_program<Chosen>(ranks.size(), root);
             const partition cut{count, program.chunks()};
             walk<keep, Element>(
-                ranks, what, Checking::compares, program, cut.longest(), keep{}, [&](int c) { return cut.length(c); },
+                ranks, ours(), Checking::compares, program, cut.longest(), keep{}, [&](int c) { return cut.length(c); },
                 [&](int c) { return ranks.rank() == root ? data + cut.first(c) : nullptr; },
                 [&](int c) { return ranks.rank() == root ? nullptr : data + cut.first(c); });
         }
@@ -140,11 +141,11 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
 /// Block `rank` of `count` elements in; all of them out at the root, where `out` must be.
 template <class Schedule, class Checking, class Element, memory_transport Transport>
 void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
-    const call what = describe<no_op, Element, Schedule>(collective::gather, count, root);
+    const auto ours = [&] { return describe<no_op, Element, Schedule>(collective::gather, count, root); };
     const partition blocks{count, ranks.size()};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_move(memory_call{ranks, what, Checking::compares},
+            direct_move(memory_call{ranks, ours(), Checking::compares},
                         published_blocks{in, blocks.length(ranks.rank()), 1, [](int, int) { return std::size_t{0}; },
                                          [&](int peer, int) { return peer == root ? 0 : blocks.length(peer); },
                                          blocks.longest()},
@@ -155,7 +156,7 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
             if (ranks.rank() == root) kernel::copy(in, out + blocks.first(root), blocks.length(root));
         } else {
             walk<keep, Element>(
-                ranks, what, Checking::compares, Chosen::gather(ranks.size(), root), blocks.longest(), keep{},
+                ranks, ours(), Checking::compares, Chosen::gather(ranks.size(), root), blocks.longest(), keep{},
                 [&](int c) { return blocks.length(c); }, [&](int c) { return c == ranks.rank() ? in : nullptr; },
                 [&](int c) { return ranks.rank() == root ? out + blocks.first(c) : nullptr; });
         }
@@ -165,11 +166,11 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
 /// `count` elements in at the root, where `in` must be; block `rank` of them out.
 template <class Schedule, class Checking, class Element, memory_transport Transport>
 void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t count, int root) {
-    const call what = describe<no_op, Element, Schedule>(collective::scatter, count, root);
+    const auto ours = [&] { return describe<no_op, Element, Schedule>(collective::scatter, count, root); };
     const partition blocks{count, ranks.size()};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_move(memory_call{ranks, what, Checking::compares},
+            direct_move(memory_call{ranks, ours(), Checking::compares},
                         published_blocks{in, ranks.rank() == root ? count : 0, ranks.size(),
                                          [&](int, int part) { return blocks.first(part); },
                                          [&](int peer, int part) { return peer == root ? blocks.length(part) : 0; },
@@ -177,7 +178,7 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
                         2 * count, [&](auto copy) { copy(root, ranks.rank(), out); });
         } else {
             walk<keep, Element>(
-                ranks, what, Checking::compares, Chosen::scatter(ranks.size(), root), blocks.longest(), keep{},
+                ranks, ours(), Checking::compares, Chosen::scatter(ranks.size(), root), blocks.longest(), keep{},
                 [&](int c) { return blocks.length(c); },
                 [&](int c) { return ranks.rank() == root ? in + blocks.first(c) : nullptr; },
                 [&](int c) { return c == ranks.rank() ? out : nullptr; });
@@ -189,13 +190,13 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
 /// are different buffers.
 template <class Schedule, class Checking, class Element, memory_transport Transport>
 void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
-    const call what = describe<no_op, Element, Schedule>(collective::all_to_all, count, 0);
+    const auto ours = [&] { return describe<no_op, Element, Schedule>(collective::all_to_all, count, 0); };
     const int size = ranks.size();
     const std::size_t each = count / static_cast<std::size_t>(size);
     const auto first = [each](int part) { return static_cast<std::size_t>(part) * each; };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_move(memory_call{ranks, what, Checking::compares},
+            direct_move(memory_call{ranks, ours(), Checking::compares},
                         published_blocks{in, count, size, [&](int, int part) { return first(part); },
                                          [&](int, int) { return each; }, each, ranks.rank()},
                         2 * count * static_cast<std::size_t>(size), [&](auto copy) {
@@ -206,7 +207,7 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
                         });
         } else {
             walk<keep, Element>(
-                ranks, what, Checking::compares, Chosen::all_to_all(size), each, keep{}, [&](int) { return each; },
+                ranks, ours(), Checking::compares, Chosen::all_to_all(size), each, keep{}, [&](int) { return each; },
                 [&](int c) { return c / size == ranks.rank() ? in + first(c % size) : nullptr; },
                 [&](int c) { return c % size == ranks.rank() ? out + first(c / size) : nullptr; });
         }

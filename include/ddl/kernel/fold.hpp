@@ -205,19 +205,27 @@ void fold(const From& from, int operands, const To& to, int results, std::size_t
 
 /// So few elements of two sources that loops over blocks and tiles would take longer than they do. Not of those that are large
 /// themselves.
-template <class Accumulator>
-inline constexpr std::size_t few = sizeof(Accumulator) <= 16 ? 4 : 0;
+template <class Element, class Accumulator>
+inline constexpr std::size_t few = sizeof(Accumulator) > 16               ? 0
+                                   : std::is_same_v<Element, Accumulator> ? block
+                                                                          : 4;
 
 /// Folds a few elements of two sources into a target, which may be one of them.
 template <class Element, class Op>
 void fold_few(const Element* first, const Element* last, Element* out, std::size_t count, const Op& op, int ranks) {
     using accumulator = accumulator_t<Op, Element>;
     const auto combine = combining_at_last<Op, Element>(op, ranks);
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto left = static_cast<accumulator>(first[i]), right = static_cast<accumulator>(last[i]);
-        if constexpr (finishes_apart<Op, Element>)
-            out[i] = static_cast<Element>(finishing<Op, accumulator>{op, ranks}(combine(left, right)));
-        else out[i] = static_cast<Element>(combine(left, right));
+    if constexpr (std::is_same_v<Element, accumulator>) {
+        if (out == first) map<target::first_operand>(out, count, combine, last);
+        else if (out == last) map<target::last_operand>(out, count, combine, first);
+        else map<target::overwritten>(out, count, combine, first, last);
+    } else {
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto left = static_cast<accumulator>(first[i]), right = static_cast<accumulator>(last[i]);
+            if constexpr (finishes_apart<Op, Element>)
+                out[i] = static_cast<Element>(finishing<Op, accumulator>{op, ranks}(combine(left, right)));
+            else out[i] = static_cast<Element>(combine(left, right));
+        }
     }
 }
 
@@ -225,7 +233,7 @@ void fold_few(const Element* first, const Element* last, Element* out, std::size
 template <class From, class Element, class Op>
 void fold(const From& from, int operands, Element* out, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
-    if (operands == 2 && count <= few<accumulator_t<Op, Element>>)
+    if (operands == 2 && count <= few<Element, accumulator_t<Op, Element>>)
         return fold_few<Element>(from(0), from(1), out, count, op, ranks);
     fold<Element>(
         from, operands, [out](int) { return out; }, 1, count, op, ranks, how);
