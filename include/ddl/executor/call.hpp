@@ -81,9 +81,8 @@ struct call : call_terms {
 struct call_record : call_terms {
     call_names names;
     call_record() = default;
-    [[gnu::always_inline]] call_record(
-        const call& told) noexcept  // NOLINT(google-explicit-constructor): the same, for others
-        : call_terms{told}, names{*told.names} {}
+    // NOLINTNEXTLINE(google-explicit-constructor): the same, for others
+    [[gnu::always_inline]] call_record(const call& told) noexcept : call_terms{told}, names{*told.names} {}
 };
 static_assert(sizeof(call_record) == 88);
 
