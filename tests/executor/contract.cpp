@@ -68,11 +68,34 @@ struct near_wire {
     static bool on_one_host() noexcept { return true; }
     int size() const noexcept { return ranks; }
 };
+/// The same with marks in place of heads.
+struct marking_wire : near_wire {
+    static bool marks() noexcept { return true; }
+};
 struct far_wire {
     static int size() noexcept { return 4; }
 };
 
 }  // namespace
+
+BOOST_DATA_TEST_CASE(a_round_of_a_contract_is_one_of_recursive_doubling, data::xrange(1, 18), size) {
+    BOOST_TEST(ddl::contract_round::count(size) == ddl::recursive_doubling::rounds(size));
+    for (int round = 0; round < ddl::contract_round::count(size); ++round)
+        for (int rank = 0; rank < size; ++rank) {
+            const ddl::contract_round peers{rank, size, round};
+            int to = -1, from = -1;
+            auto of = ddl::testimony::all;
+            const auto transfers = ddl::recursive_doubling::round(rank, size, round);
+            for (int i = 0; i < transfers.size(); ++i) {
+                (transfers[i].what == ddl::action::send ? to : from) = transfers[i].peer;
+                if (transfers[i].what == ddl::action::receive_reduce)
+                    of = transfers[i].peer < rank ? ddl::testimony::below : ddl::testimony::above;
+            }
+            BOOST_TEST(peers.to == to);
+            BOOST_TEST(peers.from == from);
+            BOOST_TEST((peers.of == of));
+        }
+}
 
 BOOST_DATA_TEST_CASE(payload_reaches_whom_it_is_for_once_and_in_the_order_of_ranks, data::xrange(1, 18), size) {
     std::vector<int> all(static_cast<std::size_t>(size));
@@ -94,6 +117,12 @@ BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_i
     BOOST_TEST(pieces(near_wire{}, 516) == 0U);
     BOOST_TEST(pieces(near_wire{2}, 256) == 1U);
     BOOST_TEST(pieces(near_wire{2}, 260) == 0U, "two ranks send one message rather than three");
+    BOOST_TEST(pieces(near_wire{3}, 260) == 0U, "of three ranks two do at a time");
+    BOOST_TEST(pieces(marking_wire{4}, 256) == 0U, "a mark takes no room");
+    BOOST_TEST(pieces(marking_wire{4}, 260) == 2U);
+    BOOST_TEST(pieces(marking_wire{2}, 512) == 0U);
+    BOOST_TEST(pieces(marking_wire{4}, 4032) == 0U);
+    BOOST_TEST(pieces(marking_wire{4}, 4036) == 2U);
     BOOST_TEST(pieces(near_wire{}, 4016) == 0U);
     BOOST_TEST(pieces(near_wire{}, 4020) == 1U);
     BOOST_TEST(pieces(near_wire{}, 32'768) == 9U);

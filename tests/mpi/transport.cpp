@@ -25,7 +25,7 @@
 
 namespace data = boost::unit_test::data;
 
-static_assert(ddl::message_transport<ddl::mpi>);
+static_assert(ddl::message_transport<ddl::mpi> && ddl::marking_transport<ddl::mpi>);
 static_assert(!ddl::memory_transport<ddl::mpi>);
 static_assert(std::is_move_constructible_v<ddl::mpi> && !std::is_copy_constructible_v<ddl::mpi>);
 
@@ -138,6 +138,35 @@ BOOST_AUTO_TEST_CASE(order_is_kept_within_a_pair_and_a_tag) {
     }
     for (auto& one : all) wait(wire, one);
     BOOST_TEST(in == out, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(marks_are_heard_and_order_is_kept_whatever_they_are) {
+    ddl::mpi wire{MPI_COMM_WORLD, patient};
+    BOOST_REQUIRE(wire.marks());  // as by the MPIs that this is tested with
+    const neighbours next{wire};
+    constexpr std::uint32_t last = (1U << ddl::mark_bits) - 1;
+    const auto mark = [](std::size_t i) { return i % 3 == 2 ? last : static_cast<std::uint32_t>(i % 3); };
+    constexpr int messages = 200;
+    std::vector<int> out(messages);
+    std::vector<int> in(messages, -1);
+    std::vector<int> tagged(messages, -1);
+    std::iota(out.begin(), out.end(), 0);
+    std::vector<ddl::mpi::ticket> all;
+    std::vector<ddl::mpi::ticket> marked;
+    for (std::size_t i = 0; i < messages; ++i) {
+        const int tag = static_cast<int>(i % 2);
+        all.push_back(wire.send_marked(next.right, &out[i], sizeof(int), mark(i)));
+        all.push_back(wire.send(next.right, &out[messages - 1 - i], sizeof(int), tag));
+        all.push_back(wire.receive(next.left, &tagged[i], sizeof(int), tag));
+        marked.push_back(wire.receive_marked(next.left, &in[i], sizeof(int)));
+    }
+    for (auto& one : all) wait(wire, one);
+    for (std::size_t i = 0; i < messages; ++i) {
+        wait(wire, marked[i]);
+        BOOST_TEST(wire.mark_of(marked[i]) == mark(i));
+    }
+    BOOST_TEST(in == out, boost::test_tools::per_element());
+    BOOST_TEST(std::vector<int>(tagged.rbegin(), tagged.rend()) == out, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(zero_bytes_are_a_message) {

@@ -59,17 +59,17 @@ BOOST_AUTO_TEST_CASE(peers_are_at_distances_1_2_4) {
         for (int k = 0; k < 4; ++k) BOOST_TEST(recursive_doubling::round(rank, 16, k)[0].peer == (rank ^ (1 << k)));
 }
 
-BOOST_AUTO_TEST_CASE(of_the_first_ranks_every_odd_one_hands_its_operand_to_the_left) {
+BOOST_AUTO_TEST_CASE(of_the_first_ranks_every_even_one_hands_its_operand_to_the_right) {
     for (const int rank : {0, 1, 2, 3, 4, 5}) {  // 11 is 3 more than 8
         const auto first = recursive_doubling::round(rank, 11, 0);
         BOOST_TEST(first.size() == 1);
         BOOST_TEST(first[0].peer == (rank ^ 1));
-        BOOST_TEST((first[0].what == (rank % 2 != 0 ? action::send : action::receive_reduce)));
+        BOOST_TEST((first[0].what == (rank % 2 == 0 ? action::send : action::receive_reduce)));
         const auto last = recursive_doubling::round(rank, 11, 4);
-        BOOST_TEST((last[0].what == (rank % 2 != 0 ? action::receive : action::send)));
+        BOOST_TEST((last[0].what == (rank % 2 == 0 ? action::receive : action::send)));
     }
     for (int rank = 6; rank < 11; ++rank) BOOST_TEST(recursive_doubling::round(rank, 11, 0).size() == 0);
-    for (int k = 1; k < 4; ++k) BOOST_TEST(recursive_doubling::round(3, 11, k).size() == 0, "it waits for the result");
+    for (int k = 1; k < 4; ++k) BOOST_TEST(recursive_doubling::round(2, 11, k).size() == 0, "it waits for the result");
 }
 
 BOOST_AUTO_TEST_CASE(it_is_an_allreduce_of_thousands_in_rank_order) {

@@ -14,7 +14,7 @@ namespace data = boost::unit_test::data;
 using ddl::recording;
 using direction = recording::direction;
 
-static_assert(ddl::message_transport<recording>);
+static_assert(ddl::message_transport<recording> && ddl::marking_transport<recording>);
 static_assert(!ddl::memory_transport<recording>);
 static_assert(std::is_move_constructible_v<recording> && !std::is_copy_constructible_v<recording>);
 
@@ -155,6 +155,30 @@ BOOST_AUTO_TEST_CASE(different_tags_and_peers_overtake_each_other_when_delayed) 
                        },
                        {.seed = seed, .delays = true});
     BOOST_TEST(overtaken > 0);
+}
+
+BOOST_DATA_TEST_CASE(marks_are_heard_and_order_is_kept_whatever_they_are, data::xrange(20), seed) {
+    recording::run(2,
+                   [](recording& wire) {
+                       constexpr std::uint32_t last = (1U << ddl::mark_bits) - 1;
+                       const auto mark = [](int i) { return i % 3 == 2 ? last : static_cast<std::uint32_t>(i % 3); };
+                       require(wire.marks(), "it bears none");
+                       for (int i = 0; i < 60; ++i) {
+                           int value = i;
+                           if (wire.rank() == 0) {
+                               auto sent = wire.send_marked(1, &value, sizeof value, mark(i));
+                               wait(wire, sent);
+                               send_now(wire, 1, {-i}, static_cast<int>(mark(i) % 3));
+                           } else {
+                               require(receive_now(wire, 0, 1, static_cast<int>(mark(i) % 3)).front() == -i,
+                                       "a message with a tag is another");
+                               auto came = wire.receive_marked(0, &value, sizeof value);
+                               wait(wire, came);
+                               require(value == i && wire.mark_of(came) == mark(i), "a marked message is another");
+                           }
+                       }
+                   },
+                   {.seed = static_cast<std::uint64_t>(seed), .delays = true, .marks = true});
 }
 
 BOOST_AUTO_TEST_CASE(zero_bytes_are_a_message) {

@@ -3,11 +3,14 @@
 
 #include <ddl/executor/call.hpp>
 #include <ddl/executor/contract_load.hpp>
+#include <ddl/executor/contract_message.hpp>
 #include <ddl/executor/message_lanes.hpp>
 #include <ddl/executor/message_wait.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -56,12 +59,17 @@ struct contract_round {
     int from = -1;
     testimony of = testimony::all;
 
-    static constexpr int count(int size) noexcept { return allreduce_program<recursive_doubling>(size).rounds(); }
+    static constexpr int count(int size) noexcept { return recursive_doubling::rounds(size); }
 
-    contract_round(int rank, int size, int round) noexcept {
-        const auto program = allreduce_program<recursive_doubling>(size);
-        for (int i = 0, width = program.width(rank, round); i < width; ++i) {
-            const transfer t = program.at(rank, round, i);
+    [[gnu::always_inline]] contract_round(int rank, int size, int round) noexcept {
+        if (std::has_single_bit(static_cast<unsigned>(size))) {  // the same at once
+            to = from = rank ^ 1 << round;
+            of = to < rank ? testimony::below : testimony::above;
+            return;
+        }
+        const auto transfers = recursive_doubling::round(rank, size, round);
+        for (int i = 0; i < transfers.size(); ++i) {
+            const transfer& t = transfers[i];
             (t.what == action::send ? to : from) = t.peer;
             if (t.what == action::receive_reduce) of = t.peer < rank ? testimony::below : testimony::above;
         }
@@ -110,27 +118,67 @@ struct contract_room {
     }
 };
 
-/// Takes a piece of a payload that is not wanted.
+/// Takes the pieces of a payload that are not wanted: `count` of them.
 template <message_transport Transport>
-void discard_message(Transport& wire, int peer, std::byte* room, const call_site& where) {
-    pending_messages<Transport, 1> unwanted{wire};
-    unwanted.receive(peer, room, longest_load, message_tag::contract);
-    unwanted.complete(where);
+void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* room, const call_site& where) {
+    for (; count > 0; --count) {
+        pending_messages<Transport, 1> unwanted{wire};
+        unwanted.receive(peer, room, longest_load, message_tag::contract);
+        unwanted.complete(where);
+    }
 }
 
-/// Compares what all ranks call, and throws on all of them if they differ.
-///
-/// A payload travels with the same messages. `join(of, ours, arrived, bytes)` folds ours into what has arrived of it, but only
-/// while all calls agree. Returns where what is left of it is at last: in scratch, or where it was.
-template <message_transport Transport, class Load, class Join>
-const std::byte* compare_calls(Transport& wire, const call& ours, call_site where, contract_room room, const Load& load,
-                               const Join& join) {
-    constexpr message_tag tag = message_tag::contract;
-    using messages = pending_messages<Transport, 1 + load_cut::most_pieces>;
+/// The rounds of a contract in which a payload, or none, rides. Whether all agree is in `known` then.
+template <message_transport Transport, class Join>
+[[gnu::always_inline]] inline const std::byte* ride_along(Transport& wire, contract_head& known, call_site& where,
+                                                          contract_room room, const contract_load& load,
+                                                          const Join& join) {
+    const contract_message first{wire, true};
     const int rank = wire.rank();
     const int size = wire.size();
-    contract_head known{fingerprint(ours), 0, 0};
+    const std::size_t bytes = load.cut.bytes;
     const std::byte* payload = load.payload;  // what is left of it
+    for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
+        where.round = round;
+        const contract_round peers{rank, size, round};
+        const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size);
+        const bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
+        pending_message<Transport> sent{wire};
+        // a single message had better leave before ours is awaited
+        if (peers.to >= 0) {
+            if (gives && payload != room.own) {  // who gives up has its buffer back, and MPI cannot take a message back
+                kernel::copy(payload, room.own, bytes);
+                payload = room.own;
+            }
+            sent.begin(peers.to, first.send(wire, peers.to, room.own, known, gives ? bytes : 0));
+        }
+        if (peers.from >= 0) {
+            pending_message<Transport> received{wire, peers.from, first.receive(wire, peers.from, room.other)};
+            received.complete(where);
+            const contract_head theirs = first.read(wire, received.message(), room.other, known.call);
+            if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
+            if (theirs.pieces > 0) [[unlikely]]
+                discard_pieces(wire, peers.from, theirs.pieces, room.other, where);
+            if (takes && known.differ == 0) {
+                join(peers.of, payload, room.other, bytes);
+                payload = room.other;
+            }
+        }
+        sent.complete(where);
+        if (payload == room.other) std::swap(room.own, room.other);
+    }
+    return payload;
+}
+
+/// The rounds of a contract that pieces of a payload follow.
+template <message_transport Transport, class Load, class Join>
+const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& where, contract_room room,
+                             const Load& load, const Join& join) {
+    using messages = pending_messages<Transport, 1 + load_cut::most_pieces>;
+    const contract_message first{wire, false};
+    const int rank = wire.rank();
+    const int size = wire.size();
+    const std::byte* payload = load.payload;
     for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
         where.round = round;
         const contract_round peers{rank, size, round};
@@ -138,64 +186,72 @@ const std::byte* compare_calls(Transport& wire, const call& ours, call_site wher
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         const load_part given = load.given(rank, round);
         const load_part kept = load.kept(rank, round);
-        const bool rides = given.cut.pieces == 0;
         messages received{wire};
         messages sent{wire};
-        const auto await = [&] {
-            if (peers.from < 0) return;
-            // only a mismatch fills more than it should
-            received.receive(peers.from, room.other - sizeof known, sizeof known + longest_rider, tag);
+        // several messages need not be put by if they are awaited on arrival
+        if (peers.from >= 0) {
+            received.add(peers.from, first.receive(wire, peers.from, room.other));
             for (std::size_t i = 0; takes && i < kept.cut.pieces; ++i)
-                received.receive(peers.from, room.other + i * kept.cut.piece, longest_load, tag);
-        };
-        // several messages need not be put by if they are awaited on arrival; one had better leave first
-        if (!rides) await();
+                received.receive(peers.from, room.other + i * kept.cut.piece, longest_load, message_tag::contract);
+        }
         if (peers.to >= 0) {
-            // from scratch: who gives up has its buffer back, and MPI cannot take a message back. Parts of a longer vector leave
-            // from where they are, as they do when nothing is compared
+            // parts of a longer vector leave from where they are, as they do when nothing is compared
             if (gives && !Load::in_parts && payload != room.own) {
                 kernel::copy(payload, room.own, given.cut.bytes);
                 payload = room.own;
             }
             const std::byte* const leaving = payload + given.first;
             known.pieces = gives ? static_cast<std::uint32_t>(given.cut.pieces) : 0;
-            std::construct_at(reinterpret_cast<contract_head*>(room.own - sizeof known), known);
-            sent.send(peers.to, room.own - sizeof known, sizeof known + (gives && rides ? given.cut.bytes : 0), tag);
+            sent.add(peers.to, first.send(wire, peers.to, room.own, known, 0));
             for (std::size_t i = 0; i < known.pieces; ++i)
-                sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), tag);
+                sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), message_tag::contract);
         }
-        if (rides) await();
         if (peers.from >= 0) {
             received.complete(1, where);
-            contract_head theirs;
-            std::memcpy(&theirs, room.other - sizeof theirs, sizeof theirs);
+            const contract_head theirs = first.read(wire, received[0], room.other, known.call);
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             takes = takes && known.differ == 0;
-            const std::byte* const own = payload + kept.first;
-            if (takes && rides) join(peers.of, own, room.other, kept.cut.bytes);
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
-            for (std::size_t i = 0, at = 0; i < theirs.pieces; ++i, at += kept.cut.piece) {
-                if (i + 1 < received.count()) received.complete(i + 2, where);
-                else discard_message(wire, peers.from, room.other + kept.cut.bytes, where);
+            const std::size_t awaited = std::min<std::size_t>(theirs.pieces, received.count() - 1);
+            const std::byte* const own = payload + kept.first;
+            for (std::size_t i = 0, at = 0; i < awaited; ++i, at += kept.cut.piece) {
+                received.complete(i + 2, where);
                 if (takes) join(peers.of, own + at, room.other + at, kept.cut.length(i));
             }
+            discard_pieces(wire, peers.from, theirs.pieces - awaited, room.other + kept.cut.bytes, where);
         }
         sent.complete(where);
         if (!takes) continue;
         payload = room.other;
         std::swap(room.own, room.other);
     }
+    return payload;
+}
+
+/// Compares what all ranks call, and throws on all of them if they differ.
+///
+/// A payload travels with the same messages. `join(of, ours, arrived, bytes)` folds ours into what has arrived of it, but only
+/// while all calls agree. Returns where what is left of it is at last: in scratch, or where it was.
+template <message_transport Transport, class Load, class Join>
+[[gnu::always_inline]] inline const std::byte* compare_calls(Transport& wire, const call& ours, std::uint64_t print,
+                                                             call_site where, const contract_room& room,
+                                                             const Load& load, const Join& join) {
+    contract_head known{print, 0, 0};
+    const std::byte* payload = nullptr;
+    if constexpr (Load::in_parts) payload = lead_pieces(wire, known, where, room, load, join);
+    else if (load.cut.pieces > 0) payload = lead_pieces(wire, known, where, room, load, join);
+    else payload = ride_along(wire, known, where, room, load, join);
     // all ranks know that some differ: now they can say what they call
-    if (known.differ != 0)
+    if (known.differ != 0) [[unlikely]]
         join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
     // who gave up on this call said so, perhaps after all that others need had left it: they are not to think that it went well.
     // Where parts are still to be gathered, they hear of it then
-    else if (!Load::in_parts && load.given(rank, 0).cut.bytes > longest_rider) wire.listen(where);
+    else if (!Load::in_parts && load.given(wire.rank(), 0).cut.bytes > longest_rider) wire.listen(where);
     return payload;
 }
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
-    compare_calls(wire, ours, where, {wire, 0}, contract_load{},
+    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load{},
                   [](testimony, const std::byte*, std::byte*, std::size_t) {});
 }
 

@@ -37,6 +37,14 @@ struct alignas(16) contract_head {
     std::uint32_t pieces;  // messages of payload that follow
 };
 
+/// Bytes of it in a message that brings payload over `wire`: none where a mark stands for it.
+template <class Transport>
+constexpr std::size_t head_bytes(const Transport& wire) noexcept {
+    if constexpr (requires { wire.marks(); })
+        if (wire.marks()) return 0;
+    return sizeof(contract_head);
+}
+
 /// The longest payload that a message of a contract brings, and that travels in its own message whatever the wire; in bytes.
 inline constexpr std::size_t longest_load = std::size_t{64} << 10;
 inline constexpr std::size_t longest_rider = 8192;
@@ -54,9 +62,9 @@ struct load_cut {
     template <class Transport>
     load_cut(const Transport& wire, std::size_t payload, std::size_t unit, flow way) noexcept : bytes{payload} {
         const segmenting& cut = cut_of(wire);
-        const std::size_t whole = sizeof(contract_head) + bytes;
-        // two ranks mostly have a core each: there one message takes less than three
-        const std::size_t most = wire.size() == 2 ? cut.quick_bytes : cut.quick_message;
+        const std::size_t whole = head_bytes(wire) + bytes;
+        // of up to three ranks two exchange at a time, and mostly have a core each: there one message takes less than three
+        const std::size_t most = wire.size() < 4 ? cut.quick_bytes : cut.quick_message;
         const bool quick = bytes <= most && whole > cut.quick_bytes;
         if (bytes <= longest_rider && (cut.short_bytes == 0 || whole <= cut.short_bytes) && !quick) return;
         // what goes both ways at once waits twice for answers: it is cut up to twice the length

@@ -97,7 +97,7 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
         if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());
             const load_cut load{ranks, count * sizeof(accumulator), sizeof(accumulator), flow::among_all};
-            if (fits_contract<Chosen, recursive_doubling, accumulator>(ranks, count, flow::among_all)) {
+            if (suits_contract<Chosen, recursive_doubling, accumulator> && load.fits()) {
                 if (load.pieces == 0) line.append(", in the messages that compare the calls");
                 else
                     line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes",

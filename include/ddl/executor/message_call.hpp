@@ -42,6 +42,7 @@ public:
         // what is compared in passing, though nobody asked, is what must be the same
         if constexpr (!Checking::compares) what_.op = what_.element = what_.schedule = what_.extents = 0;
         what_.limits = cut_fingerprint(wire);
+        print_ = fingerprint(what_);  // here, where the compiler knows most of it
         wire_.begin(where_);
         // who waits for others hears of a failure meanwhile
         if constexpr (!Checking::compares)
@@ -57,9 +58,10 @@ public:
 
     /// Compares the call, and moves a payload on the way. Where it is then.
     template <class Load, class Join>
-    const std::byte* compare_and_carry(const contract_room& room, const Load& load, const Join& join) {
+    [[gnu::always_inline]] const std::byte* compare_and_carry(const contract_room& room, const Load& load,
+                                                              const Join& join) {
         try {
-            return compare_calls(wire_, what_, where_, room, load, [&](auto... of_payload) {
+            return compare_calls(wire_, what_, print_, where_, room, load, [&](auto... of_payload) {
                 try {
                     join(of_payload...);
                 } catch (...) {
@@ -117,6 +119,7 @@ private:
 
     Transport& wire_;
     call what_;
+    std::uint64_t print_;
     call_site where_;
     half_done<Transport> half_done_;
     typename message_run<Transport>::room room_;

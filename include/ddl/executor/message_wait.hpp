@@ -5,6 +5,7 @@
 #include <ddl/transport/patience.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -48,10 +49,11 @@ private:
     patience waiting_;
 };
 
-/// One message under way. Gives up on it if it goes before its end.
+/// One message under way, or none. Gives up on it if it goes before its end.
 template <message_transport Transport>
 class pending_message {
 public:
+    explicit pending_message(Transport& wire) noexcept : wire_{wire}, done_{true} {}
     pending_message(Transport& wire, int peer, typename Transport::ticket message)
         : wire_{wire}, peer_{peer}, message_{std::move(message)} {}
     pending_message(const pending_message&) = delete;
@@ -59,15 +61,22 @@ public:
     ~pending_message() {
         if (!done_) wire_.cancel(message_);
     }
-    void complete(const call_site& where) {
+    /// Where there is none yet.
+    void begin(int peer, typename Transport::ticket message) {
+        peer_ = peer;
+        message_ = std::move(message);
+        done_ = false;
+    }
+    [[gnu::always_inline]] void complete(const call_site& where) {
         if (done_ || (done_ = wire_.test(message_))) return;
         message_wait<Transport> waiting{wire_, where};
         while (!(done_ = wire_.test(message_))) waiting.pause(peer_);
     }
+    const typename Transport::ticket& message() const noexcept { return message_; }
 
 private:
     Transport& wire_;
-    int peer_;
+    int peer_ = -1;
     typename Transport::ticket message_;
     bool done_ = false;
 };
@@ -89,6 +98,11 @@ public:
     void receive(int peer, std::byte* data, std::size_t bytes, message_tag tag) {
         add(peer, wire_.receive(peer, data, bytes, static_cast<int>(tag)));
     }
+    void add(int peer, typename Transport::ticket posted) {
+        ::new (static_cast<void*>(&at(count_))) message{wire_, peer, std::move(posted)};
+        ++count_;
+    }
+    const typename Transport::ticket& operator[](std::size_t index) noexcept { return at(index).message(); }
     std::size_t count() const noexcept { return count_; }
 
     /// Waits until the first `count` have ended.
@@ -98,10 +112,6 @@ public:
     void complete(const call_site& where) { complete(count_, where); }
 
 private:
-    void add(int peer, typename Transport::ticket posted) {
-        ::new (static_cast<void*>(&at(count_))) message{wire_, peer, std::move(posted)};
-        ++count_;
-    }
     message& at(std::size_t index) noexcept { return reinterpret_cast<message*>(room_)[index]; }
 
     Transport& wire_;

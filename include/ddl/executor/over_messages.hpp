@@ -73,15 +73,13 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     here.end();
 }
 
-/// Whether a payload of `count` elements travels with the contract: it is short, and the schedule of the call is `Carries`, which
-/// the contract's messages have in them.
-template <class Chosen, class Carries, class Accumulator, message_transport Transport>
-bool fits_contract(const Transport& wire, std::size_t count, flow way) noexcept {
-    if constexpr (std::same_as<Chosen, Carries> && alignof(Accumulator) <= contract_room::alignment)
-        return load_cut{wire, count * sizeof(Accumulator), sizeof(Accumulator), way}.fits();
-    else return false;
-}
-/// Whether its halves do.
+/// Whether payload can travel with the contract: the schedule of the call is `Carries`, which the contract's messages have in
+/// them. Whether one does, its `load_cut` says.
+template <class Chosen, class Carries, class Accumulator>
+inline constexpr bool suits_contract =
+    std::same_as<Chosen, Carries> && alignof(Accumulator) <= contract_room::alignment;
+
+/// Whether a payload of `count` elements can be halved beside the contract.
 template <class Chosen, class Accumulator, message_transport Transport>
 bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
     if constexpr (std::same_as<Chosen, recursive_halving> && alignof(Accumulator) <= contract_room::alignment)
@@ -110,15 +108,13 @@ auto join_bytes(const Op& op) {
 /// Folds the vectors of all ranks while their calls are compared. Once all agree the result is finished into `out`, of the root
 /// alone if it flows there.
 template <class Op, class Element, class Checking, message_transport Transport>
-void fold_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
-                        std::size_t count, const Op& op, flow way, int root) {
+[[gnu::always_inline]] inline void fold_with_contract(message_call<Checking, Transport>& here, Transport& wire,
+                                                      const load_cut& cut, const Element* in, Element* out,
+                                                      std::size_t count, const Op& op, flow way, int root) {
     using accumulator = accumulator_t<Op, Element>;
-    const std::size_t bytes = count * sizeof(accumulator);
-    const contract_room room{wire, bytes};
+    const contract_room room{wire, cut.bytes};
     const std::byte* const result = here.compare_and_carry(
-        room,
-        contract_load{{wire, bytes, sizeof(accumulator), way}, way, root, operands_in<accumulator>(room, in, count)},
-        join_bytes<accumulator>(op));
+        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count)}, join_bytes<accumulator>(op));
     here.end();
     if (way == flow::among_all || wire.rank() == root)
         kernel::finish(reinterpret_cast<const accumulator*>(result), out, count, op, wire.size());
@@ -161,10 +157,12 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
     with_schedule<Schedule>(count * sizeof(Element), wire.size(), [&]<class Chosen>() {
         // be it unchecked: in messages that go among all a comparison is for nothing
-        if (fits_contract<Chosen, recursive_doubling, accumulator_t<Op, Element>>(wire, count, flow::among_all))
-            return fold_with_contract(here, wire, in, out, count, op, flow::among_all, 0);
+        using accumulator = accumulator_t<Op, Element>;
+        if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
+            if (const load_cut cut{wire, count * sizeof(accumulator), sizeof(accumulator), flow::among_all}; cut.fits())
+                return fold_with_contract(here, wire, cut, in, out, count, op, flow::among_all, 0);
         if constexpr (std::same_as<Chosen, recursive_halving>)
-            if (halves_fit_contract<Chosen, accumulator_t<Op, Element>>(wire, count))
+            if (halves_fit_contract<Chosen, accumulator>(wire, count))
                 return halve_with_contract(here, wire, in, out, count, op);
         here.compare();
         fold_over(here, allreduce_program<Chosen>(wire.size()), in, out, count, op, wire.size(), true);
@@ -175,8 +173,10 @@ template <class Schedule, class Checking, class Op, class Element, message_trans
 void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        if (Checking::compares && fits_contract<Chosen, tree, accumulator_t<Op, Element>>(wire, count, flow::to_root))
-            return fold_with_contract(here, wire, in, out, count, op, flow::to_root, root);
+        using accumulator = accumulator_t<Op, Element>;
+        if constexpr (Checking::compares && suits_contract<Chosen, tree, accumulator>)
+            if (const load_cut cut{wire, count * sizeof(accumulator), sizeof(accumulator), flow::to_root}; cut.fits())
+                return fold_with_contract(here, wire, cut, in, out, count, op, flow::to_root, root);
         here.compare();
         fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(),
                   wire.rank() == root);
@@ -238,16 +238,16 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
         // nothing is written before all agree; the copy of a long one pays where it saves rounds, and leaves in the first
         const auto ranks = static_cast<unsigned>(wire.size());
         const bool copies = bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks));
-        if (Checking::compares && copies && fits_contract<Chosen, tree, Element>(wire, count, flow::from_root)) {
-            const auto* const own = reinterpret_cast<const std::byte*>(data);
-            const std::byte* const result = here.compare_and_carry(
-                {wire, bytes},
-                contract_load{{wire, bytes, sizeof(Element), flow::from_root}, flow::from_root, root, own},
-                [](testimony, const std::byte*, std::byte*, std::size_t) {});
-            here.end();
-            if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
-            return;
-        }
+        if constexpr (Checking::compares && suits_contract<Chosen, tree, Element>)
+            if (const load_cut cut{wire, bytes, sizeof(Element), flow::from_root}; copies && cut.fits()) {
+                const auto* const own = reinterpret_cast<const std::byte*>(data);
+                const std::byte* const result =
+                    here.compare_and_carry({wire, bytes}, contract_load{cut, flow::from_root, root, own},
+                                           [](testimony, const std::byte*, std::byte*, std::size_t) {});
+                here.end();
+                if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
+                return;
+            }
         here.compare();
         const auto program = broadcast_program<Chosen>(wire.size(), root);
         const auto place = even_chunks{{count, program.chunks()}};

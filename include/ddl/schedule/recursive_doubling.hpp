@@ -8,8 +8,9 @@ namespace ddl {
 
 /// Recursive doubling: pairs exchange everything they have, at distances 1, 2, 4, ...
 ///
-/// Of `p` ranks `2^q` take part, `q` the largest that fits: of the first `2 (p - 2^q)` ranks every odd one first hands
-/// its operand to its left neighbour and gets the result at the end.
+/// Of `p` ranks `2^q` take part, `q` the largest that fits: of the first `2 (p - 2^q)` ranks every even one first hands
+/// its operand to its right neighbour and gets the result at the end. Those that take part beside each other then lie on different
+/// cores or nodes also where ranks are dealt out to two of them in turn.
 ///
 /// Cost: `log2 p` steps (2 more where `p` is no power of two); `n log2 p` bytes sent a rank. For short messages.
 /// Order: keeps rank order, for what is exchanged always lies side by side.
@@ -25,12 +26,12 @@ struct recursive_doubling {
         if (folded > 0 && (k == 0 || k == rounds(size) - 1)) {
             if (!in_pairs) return {};
             const bool odd = rank % 2 != 0;
-            if (k == 0) return {{{odd ? action::send : action::receive_reduce, odd ? rank - 1 : rank + 1, 0}}, 1};
-            return {{{odd ? action::receive : action::send, odd ? rank - 1 : rank + 1, 0}}, 1};
+            if (k == 0) return {{{odd ? action::receive_reduce : action::send, odd ? rank - 1 : rank + 1, 0}}, 1};
+            return {{{odd ? action::send : action::receive, odd ? rank - 1 : rank + 1, 0}}, 1};
         }
-        if (in_pairs && rank % 2 != 0) return {};
+        if (in_pairs && rank % 2 == 0) return {};
         const int other = place(rank, size) ^ (1 << (k - (folded > 0 ? 1 : 0)));
-        const int peer = other < folded ? 2 * other : other + folded;
+        const int peer = other < folded ? 2 * other + 1 : other + folded;
         return {{{action::send, peer, 0}, {action::receive_reduce, peer, 0}}, 2};
     }
 

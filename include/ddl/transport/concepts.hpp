@@ -58,6 +58,26 @@ concept message_transport =
         ranks.listen(where);  // throws if a peer has announced a failure
     };
 
+/// Ranks whose messages can bear a mark beside their bytes: a number below `2^mark_bits`, which the
+/// receiver hears.
+///
+/// Marked messages go apart from those with tags. Between two ranks they arrive in the order in which they were sent,
+/// whatever their marks.
+template <class Transport>
+concept marking_transport = message_transport<Transport> &&
+                            requires(Transport& ranks, const typename Transport::ticket& ticket, const void* from,
+                                     void* to, std::size_t bytes, int peer, std::uint32_t mark) {
+                                { ranks.marks() } -> std::same_as<bool>;  // whether they can indeed, on all ranks alike
+                                {
+                                    ranks.send_marked(peer, from, bytes, mark)
+                                } -> std::same_as<typename Transport::ticket>;
+                                { ranks.receive_marked(peer, to, bytes) } -> std::same_as<typename Transport::ticket>;
+                                {
+                                    ranks.mark_of(ticket)
+                                } -> std::same_as<std::uint32_t>;  // of one received, when `test` has said so
+                            };
+inline constexpr int mark_bits = 28;
+
 /// Ranks that load and store each other's memory, and signal through flags that they write alone.
 ///
 /// A call begins with a notice of each rank: `post` releases all that the rank has written before, `await_notice` acquires

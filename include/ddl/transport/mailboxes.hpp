@@ -21,12 +21,14 @@ public:
     /// A message under way. `place_` is the only thing that sender and receiver meet in.
     class message {
     public:
-        message(int rank, int message_tag, const void* data, std::size_t count, std::size_t eager_limit)
-            : sender{rank}, tag{message_tag}, bytes{count}, eager_{count <= eager_limit},
+        message(int rank, int message_tag, std::uint32_t message_mark, const void* data, std::size_t count,
+                std::size_t eager_limit)
+            : sender{rank}, tag{message_tag}, mark{message_mark}, bytes{count}, eager_{count <= eager_limit},
               source_{static_cast<const std::byte*>(data)}, sum_{sum_of(source_)} {}
 
         const int sender;
         const int tag;
+        const std::uint32_t mark;
         const std::size_t bytes;
 
         /// Called by the sender: whether its bytes are its own again. An eager message is put by until its receive

@@ -10,6 +10,7 @@
 
 #include <mpi.h>  // first by mpi_runtime.hpp, which keeps the C++ bindings out
 
+#include <atomic>
 #include <climits>
 #include <memory>
 #include <new>
@@ -20,7 +21,7 @@ namespace ddl {
 
 /// Ranks that are processes of an MPI job and send each other messages.
 ///
-/// `ddl::mpi wire{communicator}` works on a duplicate of its own, so that its messages meet no other's; all ranks of
+/// `ddl::mpi wire{communicator}` works on duplicates of its own, so that its messages meet no other's; all ranks of
 /// `communicator` make one. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and starts MPI if nobody did. MPI must allow
 /// calls from the thread that calls; nonblocking collectives go on in the background if it was started with
 /// MPI_THREAD_MULTIPLE.
@@ -39,17 +40,20 @@ public:
     public:
         ticket() = default;
         // one by one: a wide load of both would wait until what has just been stored is written
-        ticket(const ticket& from) noexcept : request_{from.request_}, receives_{from.receives_} {}
+        ticket(const ticket& from) noexcept : request_{from.request_}, what_{from.what_}, mark_{from.mark_} {}
         ticket& operator=(const ticket& from) noexcept {
             request_ = from.request_;
-            receives_ = from.receives_;
+            what_ = from.what_;
+            mark_ = from.mark_;
             return *this;
         }
 
     private:
         friend class mpi;
+        enum message : unsigned char { sent, received, received_marked };
         MPI_Request request_ = MPI_REQUEST_NULL;
-        bool receives_ = false;
+        message what_ = sent;
+        std::uint32_t mark_ = 0;
     };
 
     mpi() : mpi{world(), timeout_from_environment()} {}
@@ -57,10 +61,10 @@ public:
     mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks)}, limit} {}
 
     mpi(mpi&& from) noexcept
-        : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_},
-          one_host_{from.one_host_}, uncrowded_{from.uncrowded_}, limit_{from.limit_}, operation_{from.operation_},
-          broken_{from.broken_}, told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)},
-          queue_{std::move(from.queue_)} {}
+        : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, marked_{std::exchange(from.marked_, MPI_COMM_NULL)},
+          rank_{from.rank_}, size_{from.size_}, one_host_{from.one_host_}, uncrowded_{from.uncrowded_},
+          limit_{from.limit_}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_},
+          told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -69,9 +73,13 @@ public:
         try {
             hear();
         } catch (const error&) { broken_ = true; }
-        if (!broken_) MPI_Comm_free(&ranks_);
+        if (!broken_) {
+            if (marked_ != MPI_COMM_NULL) MPI_Comm_free(&marked_);
+            MPI_Comm_free(&ranks_);
+        }
         // what nobody has taken would be met by the next one that MPI gives the same number, and is read where it lies: both stay
-        else static_cast<void>(new (std::nothrow) heap_scratch{std::move(scratch_)});
+        else
+            static_cast<void>(new (std::nothrow) heap_scratch{std::move(scratch_)});
     }
 
     int rank() const noexcept { return rank_; }
@@ -81,7 +89,7 @@ public:
     /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
     bool uncrowded() const noexcept { return uncrowded_; }
 
-    /// The duplicate. Its tags up to `last_tag` are taken; its errors return.
+    /// A duplicate. Its tags up to `last_tag` are taken; its errors return.
     MPI_Comm communicator() const noexcept { return ranks_; }
 
     /// Sets how long a wait for a peer may take. Ranks may differ in it.
@@ -90,7 +98,7 @@ public:
 
     void begin(const call_site& where) {
         queue_->drain();
-        if (mpi_runtime::has_ended())
+        if (mpi_ended_->load(std::memory_order_relaxed))
             throw error(errc::broken, where.operation, rank_, where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
@@ -103,26 +111,30 @@ public:
     }
 
     ticket send(int peer, const void* data, std::size_t bytes, int tag) {
-        ticket result;
-        with_type(bytes, [&](int count, MPI_Datatype type) {
-            check(MPI_Isend(data, count, type, peer, tag, ranks_, &result.request_), "MPI_Isend");
-        });
-        return result;
+        return post_send(ranks_, peer, data, bytes, tag);
     }
-
     ticket receive(int peer, void* data, std::size_t bytes, int tag) {
-        ticket result;
-        result.receives_ = true;
-        with_type(bytes, [&](int count, MPI_Datatype type) {
-            check(MPI_Irecv(data, count, type, peer, tag, ranks_, &result.request_), "MPI_Irecv");
-        });
-        return result;
+        return post_receive(ranks_, peer, data, bytes, tag, ticket::received);
     }
 
-    bool test(ticket& asked) {
+    /// Whether this MPI has tags enough for marks.
+    bool marks() const noexcept { return marked_ != MPI_COMM_NULL; }
+    [[gnu::always_inline]] ticket send_marked(int peer, const void* data, std::size_t bytes, std::uint32_t mark) {
+        return post_send(marked_, peer, data, bytes, static_cast<int>(mark));
+    }
+    [[gnu::always_inline]] ticket receive_marked(int peer, void* data, std::size_t bytes) {
+        return post_receive(marked_, peer, data, bytes, MPI_ANY_TAG, ticket::received_marked);
+    }
+    std::uint32_t mark_of(const ticket& received) const noexcept { return received.mark_; }
+
+    [[gnu::always_inline]] bool test(ticket& asked) {
         if (asked.request_ == MPI_REQUEST_NULL) return true;
         int done = 0;
-        check(MPI_Test(&asked.request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (asked.what_ == ticket::received_marked) {
+            MPI_Status status;
+            check(MPI_Test(&asked.request_, &done, &status), "MPI_Test");
+            if (done != 0) asked.mark_ = static_cast<std::uint32_t>(status.MPI_TAG);
+        } else check(MPI_Test(&asked.request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
         return done != 0;
     }
 
@@ -131,7 +143,7 @@ public:
     /// stopped in the midst of it, which is waited for a second.
     void cancel(ticket& given_up) noexcept {
         if (given_up.request_ == MPI_REQUEST_NULL) return;
-        int done = given_up.receives_ && MPI_Cancel(&given_up.request_) == MPI_SUCCESS ? 0 : 1;
+        int done = given_up.what_ != ticket::sent && MPI_Cancel(&given_up.request_) == MPI_SUCCESS ? 0 : 1;
         patience waiting{timeout{1}};  // of a message that has begun to arrive the rest may never come
         while (done == 0 && MPI_Test(&given_up.request_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0)
             if (waiting.pause() && waiting.expired()) break;
@@ -185,7 +197,7 @@ private:
         MPI_Comm ranks;
     };
 
-    mpi(owned group, timeout limit) : ranks_{group.ranks}, limit_{limit} {
+    mpi(owned group, timeout limit) : ranks_{group.ranks}, limit_{limit}, mpi_ended_{&mpi_runtime::ended()} {
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
@@ -198,6 +210,11 @@ private:
         one_host_ = members == size_;
         uncrowded_ = one_host_ && cores_for(size_) >= size_;
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
+        const int* last_mark = nullptr;
+        int known = 0;
+        check(MPI_Comm_get_attr(ranks_, MPI_TAG_UB, static_cast<void*>(&last_mark), &known), "MPI_Comm_get_attr");
+        if (known == 0 || *last_mark < (1 << mark_bits) - 1) return;
+        check(MPI_Comm_dup(ranks_, &marked_), "MPI_Comm_dup");  // with ranks_' error handler
     }
 
     static MPI_Comm world() {
@@ -222,11 +239,33 @@ private:
 
     void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }
 
-    /// Calls `post(count, type)` for `bytes` bytes. MPI counts in `int`: what is more is one element of a type as
+    [[gnu::always_inline]] ticket post_send(MPI_Comm ranks, int peer, const void* data, std::size_t bytes, int tag) {
+        ticket result;
+        const auto post = [&](int count, MPI_Datatype type) __attribute__((always_inline)) {
+            check(MPI_Isend(data, count, type, peer, tag, ranks, &result.request_), "MPI_Isend");
+        };
+        if (bytes <= INT_MAX) [[likely]] {
+            post(static_cast<int>(bytes), MPI_BYTE);
+        } else with_long_type(bytes, post);
+        return result;
+    }
+    [[gnu::always_inline]] ticket post_receive(MPI_Comm ranks, int peer, void* data, std::size_t bytes, int tag,
+                                               ticket::message what) {
+        ticket result;
+        result.what_ = what;
+        const auto post = [&](int count, MPI_Datatype type) __attribute__((always_inline)) {
+            check(MPI_Irecv(data, count, type, peer, tag, ranks, &result.request_), "MPI_Irecv");
+        };
+        if (bytes <= INT_MAX) [[likely]] {
+            post(static_cast<int>(bytes), MPI_BYTE);
+        } else with_long_type(bytes, post);
+        return result;
+    }
+
+    /// Calls `post(count, type)` for `bytes` bytes, more than MPI counts in `int`: they are one element of a type as
     /// long as the message, so that it stays one message and any receive that is long enough takes it.
     template <class Post>
-    void with_type(std::size_t bytes, const Post& post) const {
-        if (bytes <= INT_MAX) return post(static_cast<int>(bytes), MPI_BYTE);
+    [[gnu::noinline]] void with_long_type(std::size_t bytes, const Post& post) const {
         constexpr std::size_t block = std::size_t{1} << 20;
         struct scoped_type {
             MPI_Datatype type = MPI_DATATYPE_NULL;
@@ -286,11 +325,13 @@ private:
     }
 
     MPI_Comm ranks_;
+    MPI_Comm marked_ = MPI_COMM_NULL;  // where messages bear marks as tags; none if there are too few
     int rank_ = -1;
     int size_ = 0;
     bool one_host_ = false;
     bool uncrowded_ = false;
     timeout limit_;
+    const std::atomic<bool>* mpi_ended_;
     const char* operation_ = name;
     bool broken_ = false;  // whether there is a fault
     bool told_ = false;    // whether this rank knows of it
@@ -299,6 +340,6 @@ private:
     std::unique_ptr<call_queue> queue_;
 };
 
-static_assert(message_transport<mpi>);
+static_assert(marking_transport<mpi>);
 
 }  // namespace ddl

@@ -3,6 +3,7 @@
 
 #include <ddl/error.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <list>
@@ -35,12 +36,27 @@ public:
     /// Whether MPI calls are allowed at all.
     static bool is_up() noexcept {
         int started = 0;
-        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && !has_ended();
+        int finalised = 0;
+        return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && MPI_Finalized(&finalised) == MPI_SUCCESS &&
+               finalised == 0;
     }
-    /// Whether they are allowed no more, where they were once.
-    static bool has_ended() noexcept {
-        int ended = 0;
-        return MPI_Finalized(&ended) != MPI_SUCCESS || ended != 0;
+    /// Whether they are allowed no more, told by MPI when it ends: to look costs less than to ask. MPI is up.
+    static const std::atomic<bool>& ended() {
+        static std::atomic<bool> flag{false};
+        static const int told = [] {
+            int key = MPI_KEYVAL_INVALID;
+            const auto tell = [](MPI_Comm, int, void* ends, void*) {
+                static_cast<std::atomic<bool>*>(ends)->store(true, std::memory_order_relaxed);
+                return MPI_SUCCESS;
+            };
+            check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, tell, &key, nullptr), "MPI_Comm_create_keyval", "mpi",
+                  -1);
+            // what hangs on this communicator MPI_Finalize removes first
+            check(MPI_Comm_set_attr(MPI_COMM_SELF, key, &flag), "MPI_Comm_set_attr", "mpi", -1);
+            return key;
+        }();
+        static_cast<void>(told);
+        return flag;
     }
 
     /// Starts MPI if nobody did. Throws if MPI knows of none of the processes that the launcher started beside this one.

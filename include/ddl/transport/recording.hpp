@@ -38,10 +38,13 @@ public:
         std::uint64_t seed = 1;
         bool delays = false;
         std::size_t eager_limit = 4096;  // bytes
+        bool marks = false;              // whether messages bear them
         timeout limit{};
     };
 
-    /// What a rank asked for: `bytes` is the length of what it sends, or the room that it offers.
+    /// What a rank asked for: `bytes` is the length of what it sends, or the room that it offers. What bears a mark has
+    /// `marked` for its tag.
+    static constexpr int marked = -1;
     enum class direction { send, receive };
     struct event {
         direction kind;
@@ -56,6 +59,7 @@ public:
         std::shared_ptr<mailbox::message> sent_;
         std::shared_ptr<reception> awaited_;
         int tests_ = 0;  // that still say no
+        std::uint32_t mark_ = 0;
     };
 
     /// Runs `body(wire)` on `ranks` new threads and waits for all of them. If some throw, the others hear it where they
@@ -119,18 +123,7 @@ public:
         return scratch_.at_least(bytes, use);
     }
 
-    ticket send(int peer, const void* data, std::size_t bytes, int tag) {
-        mailbox& box = network_->of(checked(peer, "send"));
-        ticket result;
-        result.sent_ = std::make_shared<mailbox::message>(rank_, tag, data, bytes, chosen_.eager_limit);
-        result.tests_ = hesitation();
-        log_.push_back({direction::send, peer, tag, bytes});
-        if (sends_left_ > 0) {
-            --sends_left_;
-            box.put(result.sent_);
-        }
-        return result;
-    }
+    ticket send(int peer, const void* data, std::size_t bytes, int tag) { return post(peer, data, bytes, tag, 0); }
 
     ticket receive(int peer, void* data, std::size_t bytes, int tag) {
         ticket result;
@@ -140,6 +133,13 @@ public:
         return result;
     }
 
+    bool marks() const noexcept { return chosen_.marks; }
+    ticket send_marked(int peer, const void* data, std::size_t bytes, std::uint32_t mark) {
+        return post(peer, data, bytes, marked, mark);
+    }
+    ticket receive_marked(int peer, void* data, std::size_t bytes) { return receive(peer, data, bytes, marked); }
+    std::uint32_t mark_of(const ticket& received) const noexcept { return received.mark_; }
+
     bool test(ticket& asked) {
         if (!asked.sent_ && !asked.awaited_) return true;
         progress();
@@ -148,8 +148,11 @@ public:
             return false;
         }
         const bool done = asked.sent_ ? asked.sent_->leaves_sender() : asked.awaited_->done;
-        if (done) asked = {};
-        return done;
+        if (!done) return false;
+        const std::uint32_t mark = asked.awaited_ ? asked.awaited_->mark : 0;
+        asked = {};
+        asked.mark_ = mark;
+        return true;
     }
 
     /// Gives up on a message. Nobody touches its bytes afterwards.
@@ -206,6 +209,7 @@ private:
         reception(std::byte* data, std::size_t bytes) noexcept : target{data}, room{bytes} {}
         std::byte* target;
         std::size_t room;
+        std::uint32_t mark = 0;
         bool done = false;
     };
 
@@ -223,6 +227,19 @@ private:
     recording(std::shared_ptr<mailboxes> network, int rank, const options& chosen)
         : network_{std::move(network)}, rank_{rank}, chosen_{chosen},
           chance_{chosen.seed * 0x9e37'79b9'7f4a'7c15U + static_cast<std::uint64_t>(rank)} {}
+
+    ticket post(int peer, const void* data, std::size_t bytes, int tag, std::uint32_t mark) {
+        mailbox& box = network_->of(checked(peer, "send"));
+        ticket result;
+        result.sent_ = std::make_shared<mailbox::message>(rank_, tag, mark, data, bytes, chosen_.eager_limit);
+        result.tests_ = hesitation();
+        log_.push_back({direction::send, peer, tag, bytes});
+        if (sends_left_ > 0) {
+            --sends_left_;
+            box.put(result.sent_);
+        }
+        return result;
+    }
 
     int checked(int peer, const char* operation) const {
         if (peer >= 0 && peer < size()) return peer;
@@ -253,6 +270,7 @@ private:
                                 "rank %d sends %zu bytes with tag %d, this receive takes %zu; agree on the count",
                                 next.sender, next.bytes, next.tag, here.room);
                 if (!next.reaches(here.target)) return;
+                here.mark = next.mark;
                 here.done = true;
                 way.awaited.pop_front();
             }
@@ -280,6 +298,6 @@ private:
     std::unique_ptr<call_queue> queue_ = std::make_unique<call_queue>();
 };
 
-static_assert(message_transport<recording>);
+static_assert(marking_transport<recording>);
 
 }  // namespace ddl

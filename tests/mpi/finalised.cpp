@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that ends MPI itself, while communicators of ours still live.
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/transport/mpi.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+#include <vector>
+
+BOOST_AUTO_TEST_CASE(calls_after_MPI_Finalize_are_errors_and_communicators_still_go) {
+    int level = MPI_THREAD_SINGLE;
+    BOOST_REQUIRE(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS);
+    ddl::mpi first{MPI_COMM_WORLD};
+    ddl::mpi second{MPI_COMM_WORLD};
+    std::vector<int> values(3, 1);
+    ddl::allreduce(first, values);
+    BOOST_TEST(values == std::vector<int>(3, first.size()), boost::test_tools::per_element());
+    ddl::barrier(second);
+    BOOST_REQUIRE(MPI_Finalize() == MPI_SUCCESS);
+    const auto call_over = [&](ddl::mpi& wire) -> std::string {
+        try {
+            ddl::allreduce(wire, values);
+        } catch (const ddl::error& failure) { return failure.what(); }
+        return "it went well";
+    };
+    const std::string words = "allreduce, rank " + std::to_string(first.rank()) +
+                              ", round 0: MPI is not running; call collectives between MPI_Init and MPI_Finalize";
+    BOOST_TEST(call_over(first) == words);
+    BOOST_TEST(call_over(second) == words);
+    BOOST_TEST(values == std::vector<int>(3, first.size()), boost::test_tools::per_element());
+}
