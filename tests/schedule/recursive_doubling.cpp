@@ -49,7 +49,7 @@ BOOST_DATA_TEST_CASE(a_rank_sends_the_vector_log2_p_times_and_once_more_at_most,
     const int excess = size - (1 << log2_of(size));
     for (int rank = 0; rank < size; ++rank) {
         const bool folded = rank < 2 * excess;
-        const int expected = folded && rank % 2 != 0 ? 1 : log2_of(size) + (folded ? 1 : 0);
+        const int expected = folded && rank % 2 == 0 ? 1 : log2_of(size) + (folded ? 1 : 0);
         BOOST_TEST(sent(rank, size) == expected, "rank " << rank);
     }
 }
