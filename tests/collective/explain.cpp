@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/all_gather.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -80,6 +83,24 @@ BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
         explained<places::messages<1>>(20'000, 3) ==
         "allreduce of 20000 float32 (80000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "
         "3 chunks in 4 rounds, in segments of up to 61440 bytes");
+}
+
+BOOST_AUTO_TEST_CASE(short_blocks_travel_with_the_comparison) {
+    places::messages<1>::run(2, [](auto& ranks) {
+        std::vector<float> block(100), all(200);
+        const auto says = [](const ddl::text& line, const std::string& end) {
+            const std::string words = line;
+            require(words.ends_with(end), words);
+        };
+        says(ddl::explain(ddl::all_gather_init(ranks, block, all)),
+             "2 ranks: recursive_halving, in the messages that compare the calls");
+        says(ddl::explain(ddl::reduce_scatter_init(ranks, all, block)),
+             "2 ranks: recursive_halving, in the messages that compare the calls");
+        says(ddl::explain(ddl::scatter_init(ranks, all, block, 0)),
+             "2 ranks: tree, selected for this size, in the messages that compare the calls, if they are compared");
+        std::vector<float> longer(20'000), longest(40'000);
+        says(ddl::explain(ddl::all_gather_init(ranks, longer, longest)), "2 ranks: recursive_halving");
+    });
 }
 
 BOOST_AUTO_TEST_CASE(levels_are_named_one_by_one) {

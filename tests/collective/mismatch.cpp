@@ -13,7 +13,7 @@
 namespace {
 
 using every_place = std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>,
-                               places::levels<ddl::threads, ddl::recording, 2>>;
+                               places::messages<4>, places::levels<ddl::threads, ddl::recording, 2>>;
 
 /// Of four ranks one calls `call(ranks, true)`, the rest `call(ranks, false)`. The rest must hear `to_the_rest`, `%` stands for the one that differs; the one must hear `to_the_one`, of which `%` stands for the lowest of the
 /// rest. Afterwards the communicator works.

@@ -56,8 +56,7 @@ struct messages {
     static void run(int ranks, Body body, ddl::timeout limit = patient) {
         // some seeds put nothing by, so that a send lasts until its receive has come
         const std::size_t eager_limit = Seed % 2 == 0 ? 0 : 4096;
-        // and with the others messages bear marks
-        const bool marks = Seed % 2 != 0;
+        const bool marks = Seed / 2 % 2 == 0;
         ddl::recording::run(ranks, std::move(body),
                             {.seed = Seed, .delays = true, .eager_limit = eager_limit, .marks = marks, .limit = limit});
     }

@@ -13,7 +13,8 @@ namespace {
 
 using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::multi_ring<2>, ddl::recursive_halving,
                                  ddl::hierarchical<ddl::direct, ddl::ring>>;
-using every_place = std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>>;
+using every_place =
+    std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>, places::messages<4>>;
 
 template <class Schedule, class Ranks>
 void scatters_sums(Ranks& ranks, std::size_t count) {

@@ -11,7 +11,8 @@
 namespace {
 
 using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::tree>;
-using every_place = std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>>;
+using every_place =
+    std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>, places::messages<4>>;
 constexpr std::size_t some_lengths[] = {0, 1, 17, 1001, 20'003};
 
 /// `count` elements a rank.

@@ -11,7 +11,7 @@
 /// Numbers of ranks: all small ones, powers of two among them and their neighbours; less where it is slow.
 template <class Place>
 std::vector<int> rank_counts() {
-    if (Place::is_repetition) return {3, 6};
+    if (Place::is_repetition) return {3, 4, 6};
     if (under_thread_sanitizer) return {1, 2, 3, 5};
     if (under_address_sanitizer) return {1, 2, 3, 4, 7};
     if (Place::is_slow) return {1, 2, 3, 4, 5, 7};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ddl/executor/contract.hpp>
+#include <ddl/executor/contract_exchange.hpp>
+#include <ddl/executor/contract_gather.hpp>
 #include <ddl/op/sum.hpp>
 #include <ddl/schedule/ring.hpp>
 
@@ -105,6 +106,47 @@ BOOST_DATA_TEST_CASE(payload_reaches_whom_it_is_for_once_and_in_the_order_of_ran
         BOOST_TEST(carried(ddl::flow::to_root, root, size)[static_cast<std::size_t>(root)] == all);
         for (const auto& held : carried(ddl::flow::from_root, root, size)) BOOST_TEST(held == std::vector<int>{root});
     }
+}
+
+BOOST_DATA_TEST_CASE(blocks_are_gathered_side_by_side, data::xrange(1, 34), size) {
+    std::vector<ddl::chunk_range> held;
+    for (int r = 0; r < size; ++r) held.push_back({r, 1});
+    for (int round = 0; round < ddl::contract_round::count(size); ++round) {
+        const auto before = held;
+        for (int r = 0; r < size; ++r) {
+            const auto at = [](auto& all, int rank) -> auto& { return all[static_cast<std::size_t>(rank)]; };
+            const auto [first, count] = ddl::gathered_by_doubling(r, size, round);
+            BOOST_TEST(first == at(before, r).first);
+            BOOST_TEST(count == at(before, r).count);
+            const ddl::contract_round peers{r, size, round};
+            if (peers.from < 0) continue;
+            const ddl::chunk_range theirs = at(before, peers.from);
+            if (peers.of == ddl::testimony::all) {
+                at(held, r) = theirs;
+                continue;
+            }
+            const bool below = peers.of == ddl::testimony::below;
+            BOOST_TEST((below ? theirs.first + theirs.count == first : first + count == theirs.first));
+            at(held, r) = {below ? theirs.first : first, count + theirs.count};
+        }
+    }
+    for (const auto& all : held) {
+        BOOST_TEST(all.first == 0);
+        BOOST_TEST(all.count == size);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(short_blocks_ride_if_each_message_of_theirs_does) {
+    using ddl::exchanged_rider, ddl::gathered_rider;
+    BOOST_TEST(gathered_rider::fits(marking_wire{3}, 1008, 4));
+    BOOST_TEST(!gathered_rider::fits(marking_wire{3}, 1009, 4), "the last message brings all");
+    BOOST_TEST(gathered_rider::fits(marking_wire{4}, 2016, 4), "the last message brings half");
+    BOOST_TEST(gathered_rider::fits(marking_wire{8}, 2012, 4));
+    BOOST_TEST(!gathered_rider::fits(marking_wire{8}, 2014, 4),
+               "of 4 blocks, each longer than those of the other half");
+    BOOST_TEST(exchanged_rider::fits(marking_wire{4}, 2016));
+    BOOST_TEST(!exchanged_rider::fits(marking_wire{4}, 2020));
+    BOOST_TEST(!exchanged_rider::fits(marking_wire{6}, 4), "six ranks are no hypercube");
 }
 
 BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_in_pieces) {

@@ -143,6 +143,7 @@ BOOST_AUTO_TEST_CASE(order_is_kept_within_a_pair_and_a_tag) {
 BOOST_AUTO_TEST_CASE(marks_are_heard_and_order_is_kept_whatever_they_are) {
     ddl::mpi wire{MPI_COMM_WORLD, patient};
     BOOST_REQUIRE(wire.marks());  // as by the MPIs that this is tested with
+    BOOST_TEST(wire.split(wire.rank() % 2, 0).marks());
     const neighbours next{wire};
     constexpr std::uint32_t last = (1U << ddl::mark_bits) - 1;
     const auto mark = [](std::size_t i) { return i % 3 == 2 ? last : static_cast<std::uint32_t>(i % 3); };

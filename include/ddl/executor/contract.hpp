@@ -128,46 +128,68 @@ void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* roo
     }
 }
 
+/// A payload that rides: what a rank sends in a round, and what it makes of what arrives.
+struct riding_part {
+    std::byte* body;
+    std::size_t bytes;
+};
+
+/// A payload of which each rank brings an operand of the same length, or one rank brings all. `join(of, ours, arrived, bytes)`
+/// folds ours into what has arrived.
+template <class Join>
+struct folded_rider {
+    static constexpr bool in_place = false;
+
+    contract_room room;
+    const contract_load& load;
+    const Join& join;
+    const std::byte* payload = load.payload;  // what is left of it
+
+    std::byte* arrival() const noexcept { return room.other; }
+    riding_part leaving(const contract_round& peers, int rank, int round, int size) {
+        if (!load.moves(rank, peers.to, round, size)) return {room.own, 0};
+        if (payload != room.own) {  // who gives up has its buffer back, and MPI cannot take a message back
+            kernel::copy(payload, room.own, load.cut.bytes);
+            payload = room.own;
+        }
+        return {room.own, load.cut.bytes};
+    }
+    void take(const contract_round& peers, int rank, int round, int size) {
+        if (!load.moves(peers.from, rank, round, size)) return;
+        join(peers.of, payload, room.other, load.cut.bytes);
+        payload = room.other;
+        std::swap(room.own, room.other);
+    }
+};
+
 /// The rounds of a contract in which a payload, or none, rides. Whether all agree is in `known` then.
-template <message_transport Transport, class Join>
-[[gnu::always_inline]] inline const std::byte* ride_along(Transport& wire, contract_head& known, call_site& where,
-                                                          contract_room room, const contract_load& load,
-                                                          const Join& join) {
+template <message_transport Transport, class Rider>
+[[gnu::always_inline]] inline void ride_along(Transport& wire, contract_head& known, call_site& where, Rider& rider) {
     const contract_message first{wire, true};
     const int rank = wire.rank();
     const int size = wire.size();
-    const std::size_t bytes = load.cut.bytes;
-    const std::byte* payload = load.payload;  // what is left of it
     for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
         where.round = round;
         const contract_round peers{rank, size, round};
-        const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size);
-        const bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         pending_message<Transport> sent{wire};
         // a single message had better leave before ours is awaited
         if (peers.to >= 0) {
-            if (gives && payload != room.own) {  // who gives up has its buffer back, and MPI cannot take a message back
-                kernel::copy(payload, room.own, bytes);
-                payload = room.own;
-            }
-            sent.begin(peers.to, first.send(wire, peers.to, room.own, known, gives ? bytes : 0));
+            riding_part part{rider.room.own, 0};
+            if (known.differ == 0) part = rider.leaving(peers, rank, round, size);
+            sent.begin(peers.to, first.send(wire, peers.to, part.body, known, part.bytes));
         }
         if (peers.from >= 0) {
-            pending_message<Transport> received{wire, peers.from, first.receive(wire, peers.from, room.other)};
+            pending_message<Transport> received{wire, peers.from, first.receive(wire, peers.from, rider.arrival())};
             received.complete(where);
-            const contract_head theirs = first.read(wire, received.message(), room.other, known.call);
+            const contract_head theirs = first.read(wire, received.message(), rider.arrival(), known.call);
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             if (theirs.pieces > 0) [[unlikely]]
-                discard_pieces(wire, peers.from, theirs.pieces, room.other, where);
-            if (takes && known.differ == 0) {
-                join(peers.of, payload, room.other, bytes);
-                payload = room.other;
-            }
+                discard_pieces(wire, peers.from, theirs.pieces, rider.arrival(), where);
+            if (Rider::in_place) sent.complete(where);  // its head may lie where this goes
+            if (known.differ == 0) rider.take(peers, rank, round, size);
         }
         sent.complete(where);
-        if (payload == room.other) std::swap(room.own, room.other);
     }
-    return payload;
 }
 
 /// The rounds of a contract that pieces of a payload follow.
@@ -228,6 +250,13 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
     return payload;
 }
 
+/// Throws on all ranks if some differ, of which all have heard: now they can say what they call.
+template <message_transport Transport>
+void throw_if_differs(Transport& wire, const contract_head& known, const call& ours, const call_site& where) {
+    if (known.differ != 0) [[unlikely]]
+        join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+}
+
 /// Compares what all ranks call, and throws on all of them if they differ.
 ///
 /// A payload travels with the same messages. `join(of, ours, arrived, bytes)` folds ours into what has arrived of it, but only
@@ -238,16 +267,26 @@ template <message_transport Transport, class Load, class Join>
                                                              const Load& load, const Join& join) {
     contract_head known{print, 0, 0};
     const std::byte* payload = nullptr;
-    if constexpr (Load::in_parts) payload = lead_pieces(wire, known, where, room, load, join);
-    else if (load.cut.pieces > 0) payload = lead_pieces(wire, known, where, room, load, join);
-    else payload = ride_along(wire, known, where, room, load, join);
-    // all ranks know that some differ: now they can say what they call
-    if (known.differ != 0) [[unlikely]]
-        join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+    const auto lead = [&] { payload = lead_pieces(wire, known, where, room, load, join); };
+    if constexpr (Load::in_parts) lead();
+    else if (load.cut.pieces > 0) lead();
+    else {
+        folded_rider<Join> rider{room, load, join};
+        ride_along(wire, known, where, rider);
+        payload = rider.payload;
+    }
+    throw_if_differs(wire, known, ours, where);
     // who gave up on this call said so, perhaps after all that others need had left it: they are not to think that it went well.
     // Where parts are still to be gathered, they hear of it then
-    else if (!Load::in_parts && load.given(wire.rank(), 0).cut.bytes > longest_rider) wire.listen(where);
+    if (!Load::in_parts && load.given(wire.rank(), 0).cut.bytes > longest_rider) wire.listen(where);
     return payload;
+}
+/// The same with a rider of another kind.
+template <message_transport Transport, class Rider>
+void compare_and_ride(Transport& wire, const call& ours, std::uint64_t print, call_site where, Rider& rider) {
+    contract_head known{print, 0, 0};
+    ride_along(wire, known, where, rider);
+    throw_if_differs(wire, known, ours, where);
 }
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {

@@ -66,9 +66,15 @@ struct load_cut {
         // of up to three ranks two exchange at a time, and mostly have a core each: there one message takes less than three
         const std::size_t most = wire.size() < 4 ? cut.quick_bytes : cut.quick_message;
         const bool quick = bytes <= most && whole > cut.quick_bytes;
-        if (bytes <= longest_rider && (cut.short_bytes == 0 || whole <= cut.short_bytes) && !quick) return;
+        if (rides(wire, bytes) && !quick) return;
         // what goes both ways at once waits twice for answers: it is cut up to twice the length
         follow(cut.length(way == flow::among_all ? bytes / 2 : bytes, unit, 1));
+    }
+    /// Whether as much rides whatever the ranks: so do the parts of what is gathered.
+    template <class Transport>
+    static bool rides(const Transport& wire, std::size_t payload) noexcept {
+        const std::size_t most = cut_of(wire).short_bytes;
+        return payload <= longest_rider && (most == 0 || head_bytes(wire) + payload <= most);
     }
     /// Of a part that never rides, where a program cuts the vector into `chunks`.
     static load_cut of_part(const segmenting& cut, std::size_t payload, std::size_t unit, int chunks) noexcept {

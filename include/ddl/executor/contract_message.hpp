@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 
 namespace ddl {
 
@@ -35,7 +34,7 @@ public:
         if constexpr (marking_transport<Transport>)
             if (marks_ && says.differ == 0 && says.pieces == 0)
                 return wire.send_marked(peer, body, riding, mark_of(says.call));
-        std::construct_at(reinterpret_cast<contract_head*>(body - before), says);
+        std::memcpy(body - before, &says, before);  // a body of gathered blocks begins anywhere
         if constexpr (marking_transport<Transport>)
             if (marks_) return wire.send_marked(peer, body - before, before, 0);
         return wire.send(peer, body - before, before + riding, tag);

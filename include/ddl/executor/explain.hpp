@@ -94,14 +94,27 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     with_schedule<Schedule>(count * sizeof(Element), ranks.size(), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (is_selected<Schedule>) line.append(", selected for this size");
+        const auto say = [&line](const load_cut& load) {
+            if (load.pieces == 0) line.append(", in the messages that compare the calls");
+            else line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes", load.piece);
+        };
+        constexpr bool among_all = What == collective::reduce_scatter || What == collective::all_gather;
+        constexpr bool blocks =
+            among_all || What == collective::gather || What == collective::scatter || What == collective::all_to_all;
+        using value = std::conditional_t<What == collective::reduce_scatter, accumulator, Element>;
+        if constexpr (blocks && suits_riding<What, Chosen, value>)
+            if (rides<What, value>(ranks, count)) {
+                load_cut load;
+                if (What == collective::reduce_scatter) load = whole_load<value>(ranks, count, flow::among_all);
+                if (What == collective::scatter) load = whole_load<value>(ranks, count, flow::from_root);
+                say(load);
+                if (!among_all) line.append(", if they are compared");
+            }
         if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());
-            const load_cut load{ranks, count * sizeof(accumulator), sizeof(accumulator), flow::among_all};
+            const load_cut load = whole_load<accumulator>(ranks, count, flow::among_all);
             if (suits_contract<Chosen, recursive_doubling, accumulator> && load.fits()) {
-                if (load.pieces == 0) line.append(", in the messages that compare the calls");
-                else
-                    line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes",
-                                load.piece);
+                say(load);
             } else if (halves_fit_contract<Chosen, accumulator>(ranks, count)) {
                 line.append(
                     ", %d chunks in %d rounds, of which the first half goes beside the messages that compare the calls",

@@ -3,6 +3,7 @@
 
 #include <ddl/executor/contract.hpp>
 #include <ddl/executor/messages.hpp>
+#include <ddl/executor/partition.hpp>
 #include <ddl/kernel/combine.hpp>
 
 namespace ddl {
@@ -29,6 +30,19 @@ auto combine_bytes(const Op& op) {
         else kernel::combine<kernel::side::right>(from, to, bytes / sizeof(Accumulator), op);
     };
 }
+
+/// Nothing is combined.
+inline constexpr auto no_combine = [](kernel::side, const std::byte*, std::byte*, std::size_t) {};
+
+/// `place` for chunks that cut a vector evenly.
+struct even_chunks {
+    partition cut;
+    std::size_t length(const transfer& t) const noexcept { return cut.first(t.chunk + t.count) - cut.first(t.chunk); }
+    template <class Element>
+    byte_range operator()(Element* work, const transfer& t) const noexcept {
+        return bytes_of(work + cut.first(t.chunk), length(t));
+    }
+};
 
 /// Nothing else is to be done while messages are under way.
 inline constexpr auto no_meanwhile = [](int) {};
@@ -60,7 +74,7 @@ public:
     template <class Load, class Join>
     [[gnu::always_inline]] const std::byte* compare_and_carry(const contract_room& room, const Load& load,
                                                               const Join& join) {
-        try {
+        return comparing([&] {
             return compare_calls(wire_, what_, print_, where_, room, load, [&](auto... of_payload) {
                 try {
                     join(of_payload...);
@@ -69,10 +83,12 @@ public:
                     throw;
                 }
             });
-        } catch (const error& why) {
-            if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
-            throw;
-        }
+        });
+    }
+    /// Compares the call, and moves blocks on the way.
+    template <class Rider>
+    void compare_and_ride(Rider rider) {
+        comparing([&] { ddl::compare_and_ride(wire_, what_, print_, where_, rider); });
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
@@ -105,6 +121,16 @@ public:
     void end() noexcept { half_done_.end(); }
 
 private:
+    template <class Compare>
+    [[gnu::always_inline]] auto comparing(const Compare& compare) {
+        try {
+            return compare();
+        } catch (const error& why) {
+            if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
+            throw;
+        }
+    }
+
     /// Whether each rank needs what others send, as a root that only sends does not, nor whoever sends to one.
     static constexpr bool waits_everywhere(const call& what, int size) noexcept {
         switch (what.what) {

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <ddl/executor/block_layout.hpp>
-#include <ddl/executor/contract_halving.hpp>
-#include <ddl/executor/message_call.hpp>
+#include <ddl/executor/over_contract.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
 #include <ddl/schedule/halving_or_doubling.hpp>
@@ -14,19 +13,6 @@
 
 // The collectives over ranks that send each other messages.
 namespace ddl {
-
-/// Nothing is combined.
-inline constexpr auto no_combine = [](kernel::side, const std::byte*, std::byte*, std::size_t) {};
-
-/// `place` for chunks that cut a vector evenly.
-struct even_chunks {
-    partition cut;
-    std::size_t length(const transfer& t) const noexcept { return cut.first(t.chunk + t.count) - cut.first(t.chunk); }
-    template <class Element>
-    byte_range operator()(Element* work, const transfer& t) const noexcept {
-        return bytes_of(work + cut.first(t.chunk), length(t));
-    }
-};
 
 /// `place` for chunks that are packed in the order of their program.
 struct packed_chunks {
@@ -73,84 +59,6 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     here.end();
 }
 
-/// Whether payload can travel with the contract: the schedule of the call is `Carries`, which the contract's messages have in
-/// them. Whether one does, its `load_cut` says.
-template <class Chosen, class Carries, class Accumulator>
-inline constexpr bool suits_contract =
-    std::same_as<Chosen, Carries> && alignof(Accumulator) <= contract_room::alignment;
-
-/// Whether a payload of `count` elements can be halved beside the contract.
-template <class Chosen, class Accumulator, message_transport Transport>
-bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
-    if constexpr (std::same_as<Chosen, recursive_halving> && alignof(Accumulator) <= contract_room::alignment)
-        return halving_load{cut_of(wire), {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
-    else return false;
-}
-
-/// The elements as accumulators: where they are, or converted to where they leave from.
-template <class Accumulator, class Element>
-const std::byte* operands_in(const contract_room& room, const Element* in, std::size_t count) {
-    if constexpr (std::same_as<Accumulator, Element>) return reinterpret_cast<const std::byte*>(in);
-    else kernel::convert(in, reinterpret_cast<Accumulator*>(room.own), count);
-    return room.own;
-}
-
-/// A contract's way to fold ours into what has arrived.
-template <class Accumulator, class Op>
-auto join_bytes(const Op& op) {
-    return [combine = combine_bytes<Accumulator>(op)](testimony of, const std::byte* ours, std::byte* arrived,
-                                                      std::size_t bytes) {
-        if (of != testimony::all)
-            combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, bytes);
-    };
-}
-
-/// Folds the vectors of all ranks while their calls are compared. Once all agree the result is finished into `out`, of the root
-/// alone if it flows there.
-template <class Op, class Element, class Checking, message_transport Transport>
-[[gnu::always_inline]] inline void fold_with_contract(message_call<Checking, Transport>& here, Transport& wire,
-                                                      const load_cut& cut, const Element* in, Element* out,
-                                                      std::size_t count, const Op& op, flow way, int root) {
-    using accumulator = accumulator_t<Op, Element>;
-    const contract_room room{wire, cut.bytes};
-    const std::byte* const result = here.compare_and_carry(
-        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count)}, join_bytes<accumulator>(op));
-    here.end();
-    if (way == flow::among_all || wire.rank() == root)
-        kernel::finish(reinterpret_cast<const accumulator*>(result), out, count, op, wire.size());
-}
-
-/// An allreduce whose first half goes with the contract: nothing is written to `out` before all agree.
-template <class Op, class Element, class Checking, message_transport Transport>
-void halve_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
-                         std::size_t count, const Op& op) {
-    using accumulator = accumulator_t<Op, Element>;
-    const partition chunks{count, wire.size()};
-    const contract_room room{wire, count * sizeof(accumulator)};
-    const gather_after_halving program{wire.size()};
-    const int own = left_by_halving(wire.rank(), wire.size(), program.rounds()).first;
-    Element* const block = out + chunks.first(own);
-    // one round after which all agree: the operand may become the result
-    const bool in_place = std::same_as<accumulator, Element> && wire.size() == 2 && in == out;
-    const auto join = join_bytes<accumulator>(op);
-    const auto combine = combine_bytes<accumulator>(op);
-    const std::byte* result = here.compare_and_carry(
-        room, halving_load{cut_of(wire), chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
-        [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
-            if (in_place)
-                combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived,
-                        const_cast<std::byte*>(ours), bytes);
-            else join(of, ours, arrived, bytes);
-        });
-    if (in_place) result = reinterpret_cast<const std::byte*>(block);
-    if (!in_place || finishes<Op, Element>)
-        kernel::finish(reinterpret_cast<const accumulator*>(result), block, chunks.length(own), op, wire.size());
-    const auto place = even_chunks{chunks};
-    here.template reserve<Element>(program, 0, place);
-    here.run(program, out, place, no_combine);
-    here.end();
-}
-
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
@@ -159,8 +67,9 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
         // be it unchecked: in messages that go among all a comparison is for nothing
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
-            if (const load_cut cut{wire, count * sizeof(accumulator), sizeof(accumulator), flow::among_all}; cut.fits())
-                return fold_with_contract(here, wire, cut, in, out, count, op, flow::among_all, 0);
+            if (const auto cut = whole_load<accumulator>(wire, count, flow::among_all); cut.fits())
+                return kernel::finish(fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0), out,
+                                      count, op, wire.size());
         if constexpr (std::same_as<Chosen, recursive_halving>)
             if (halves_fit_contract<Chosen, accumulator>(wire, count))
                 return halve_with_contract(here, wire, in, out, count, op);
@@ -175,8 +84,12 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (Checking::compares && suits_contract<Chosen, tree, accumulator>)
-            if (const load_cut cut{wire, count * sizeof(accumulator), sizeof(accumulator), flow::to_root}; cut.fits())
-                return fold_with_contract(here, wire, cut, in, out, count, op, flow::to_root, root);
+            if (const auto cut = whole_load<accumulator>(wire, count, flow::to_root); cut.fits()) {
+                const accumulator* const result =
+                    fold_with_contract(here, wire, cut, in, count, op, flow::to_root, root);
+                if (wire.rank() == root) kernel::finish(result, out, count, op, wire.size());
+                return;
+            }
         here.compare();
         fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(),
                   wire.rank() == root);
@@ -189,6 +102,9 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
     using accumulator = accumulator_t<Op, Element>;
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if constexpr (suits_riding<collective::reduce_scatter, Chosen, accumulator>)
+            if (rides<collective::reduce_scatter, accumulator>(wire, count))
+                return reduce_scatter_with_contract(here, wire, in, out, count, op);
         here.compare();
         const auto program = reduce_scatter_program<Chosen>(wire.size());
         const block_layout layout{program, count};
@@ -211,6 +127,9 @@ template <class Schedule, class Checking, class Element, message_transport Trans
 void all_gather_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_gather, count, 0)};
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if constexpr (suits_riding<collective::all_gather, Chosen, Element>)
+            if (rides<collective::all_gather, Element>(wire, count))
+                return kernel::copy(gather_with_contract(here, wire, in, count), out, count);
         here.compare();
         const auto program = all_gather_program<Chosen>(wire.size());
         constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
@@ -239,12 +158,8 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
         const auto ranks = static_cast<unsigned>(wire.size());
         const bool copies = bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks));
         if constexpr (Checking::compares && suits_contract<Chosen, tree, Element>)
-            if (const load_cut cut{wire, bytes, sizeof(Element), flow::from_root}; copies && cut.fits()) {
-                const auto* const own = reinterpret_cast<const std::byte*>(data);
-                const std::byte* const result =
-                    here.compare_and_carry({wire, bytes}, contract_load{cut, flow::from_root, root, own},
-                                           [](testimony, const std::byte*, std::byte*, std::size_t) {});
-                here.end();
+            if (const auto cut = whole_load<Element>(wire, count, flow::from_root); copies && cut.fits()) {
+                const std::byte* const result = carry_from_root(here, wire, cut, data, root);
                 if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
                 return;
             }
@@ -264,6 +179,12 @@ void gather_over(Transport& wire, const Element* in, Element* out, std::size_t c
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if constexpr (Checking::compares && suits_riding<collective::gather, Chosen, Element>)
+            if (rides<collective::gather, Element>(wire, count)) {
+                const Element* const all = gather_with_contract(here, wire, in, count);
+                if (rank == root) kernel::copy(all, out, count);
+                return;
+            }
         here.compare();
         const auto program = Chosen::gather(wire.size(), root);
         const auto place = even_chunks{blocks};
@@ -284,6 +205,9 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if constexpr (Checking::compares && suits_riding<collective::scatter, Chosen, Element>)
+            if (rides<collective::scatter, Element>(wire, count))
+                return scatter_with_contract(here, wire, in, out, count, root);
         here.compare();
         const auto program = Chosen::scatter(wire.size(), root);
         const auto place = even_chunks{blocks};
@@ -305,6 +229,9 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
     const int rank = wire.rank();
     const std::size_t each = count / static_cast<std::size_t>(size);
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+        if constexpr (Checking::compares && suits_riding<collective::all_to_all, Chosen, Element>)
+            if (rides<collective::all_to_all, Element>(wire, count))
+                return exchange_with_contract(here, wire, in, out, count);
         here.compare();
         const auto place = [&](Element*, const transfer& t) {
             const int from = t.chunk / size;

@@ -212,7 +212,8 @@ private:
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
         const int* last_mark = nullptr;
         int known = 0;
-        check(MPI_Comm_get_attr(ranks_, MPI_TAG_UB, static_cast<void*>(&last_mark), &known), "MPI_Comm_get_attr");
+        check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&last_mark), &known),
+              "MPI_Comm_get_attr");
         if (known == 0 || *last_mark < (1 << mark_bits) - 1) return;
         check(MPI_Comm_dup(ranks_, &marked_), "MPI_Comm_dup");  // with ranks_' error handler
     }

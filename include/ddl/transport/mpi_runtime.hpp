@@ -53,6 +53,7 @@ public:
                   -1);
             // what hangs on this communicator MPI_Finalize removes first
             check(MPI_Comm_set_attr(MPI_COMM_SELF, key, &flag), "MPI_Comm_set_attr", "mpi", -1);
+            check(MPI_Comm_free_keyval(&key), "MPI_Comm_free_keyval", "mpi", -1);  // once nothing hangs on it
             return key;
         }();
         static_cast<void>(told);

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/contract_exchange.hpp>
+#include <ddl/executor/contract_gather.hpp>
+#include <ddl/executor/contract_halving.hpp>
+#include <ddl/executor/message_call.hpp>
+#include <ddl/kernel/copy.hpp>
+#include <ddl/kernel/fold.hpp>
+#include <ddl/schedule/direct.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
+#include <ddl/schedule/tree.hpp>
+
+// The collectives whose payload goes with the contract.
+namespace ddl {
+
+/// Whether payload can travel with the contract: the schedule of the call is `Carries`, which the contract's messages have in
+/// them. Whether one does, its `load_cut` says.
+template <class Chosen, class Carries, class Accumulator>
+inline constexpr bool suits_contract =
+    std::same_as<Chosen, Carries> && alignof(Accumulator) <= contract_room::alignment;
+
+/// The schedule whose short payload rides with the contract: it goes in the same number of rounds.
+template <collective What>
+struct rider_of {
+    using schedule = tree;
+};
+template <>
+struct rider_of<collective::reduce_scatter> {
+    using schedule = recursive_halving;
+};
+template <>
+struct rider_of<collective::all_gather> {
+    using schedule = recursive_halving;
+};
+template <>
+struct rider_of<collective::all_to_all> {
+    using schedule = direct;
+};
+template <collective What, class Chosen, class Value>
+inline constexpr bool suits_riding = suits_contract<Chosen, typename rider_of<What>::schedule, Value>;
+
+/// How a vector of `count` values travels whole.
+template <class Value, message_transport Transport>
+load_cut whole_load(const Transport& wire, std::size_t count, flow way) noexcept {
+    return {wire, count * sizeof(Value), sizeof(Value), way};
+}
+
+/// Whether the payload of a call of `count` values goes with the contract, of a collective by that schedule.
+template <collective What, class Value, message_transport Transport>
+bool rides(const Transport& wire, std::size_t count) noexcept {
+    if constexpr (What == collective::all_gather || What == collective::gather)
+        return gathered_rider::fits(wire, count, sizeof(Value));
+    else if constexpr (What == collective::all_to_all)
+        return exchanged_rider::fits(wire, count / static_cast<std::size_t>(wire.size()) * sizeof(Value));
+    else return load_cut::rides(wire, count * sizeof(Value));
+}
+
+/// Whether a payload of `count` elements can be halved beside the contract.
+template <class Chosen, class Accumulator, message_transport Transport>
+bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
+    if constexpr (suits_contract<Chosen, recursive_halving, Accumulator>)
+        return halving_load{cut_of(wire), {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
+    else return false;
+}
+
+/// The elements as accumulators: where they are, or converted to where they leave from.
+template <class Accumulator, class Element>
+const std::byte* operands_in(const contract_room& room, const Element* in, std::size_t count) {
+    if constexpr (std::same_as<Accumulator, Element>) return reinterpret_cast<const std::byte*>(in);
+    else kernel::convert(in, reinterpret_cast<Accumulator*>(room.own), count);
+    return room.own;
+}
+
+/// A contract's way to fold ours into what has arrived.
+template <class Accumulator, class Op>
+auto join_bytes(const Op& op) {
+    return [combine = combine_bytes<Accumulator>(op)](testimony of, const std::byte* ours, std::byte* arrived,
+                                                      std::size_t bytes) {
+        if (of != testimony::all)
+            combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, bytes);
+    };
+}
+
+/// Folds the vectors of all ranks while their calls are compared. The accumulated result where `way` takes it, once all agree.
+template <class Op, class Element, class Checking, message_transport Transport>
+[[gnu::always_inline]] inline const accumulator_t<Op, Element>* fold_with_contract(
+    message_call<Checking, Transport>& here, Transport& wire, const load_cut& cut, const Element* in, std::size_t count,
+    const Op& op, flow way, int root) {
+    using accumulator = accumulator_t<Op, Element>;
+    const contract_room room{wire, cut.bytes};
+    const std::byte* const result = here.compare_and_carry(
+        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count)}, join_bytes<accumulator>(op));
+    here.end();
+    return reinterpret_cast<const accumulator*>(result);
+}
+
+/// Gathers the blocks of all ranks, `own` of this one, while their calls are compared. Where they lie in the order of ranks,
+/// `count` elements, once all agree.
+template <class Element, class Checking, message_transport Transport>
+const Element* gather_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* own,
+                                    std::size_t count) {
+    const partition blocks{count, wire.size()};
+    const gathered_rider rider{{wire, count * sizeof(Element)}, blocks, sizeof(Element)};
+    kernel::copy(own, reinterpret_cast<Element*>(rider.block(wire.rank())), blocks.length(wire.rank()));
+    here.compare_and_ride(rider);
+    here.end();
+    return reinterpret_cast<const Element*>(rider.block(0));
+}
+
+/// Folds the vectors of all ranks so, of which each finishes its own block into `out`.
+template <class Op, class Element, class Checking, message_transport Transport>
+void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in,
+                                  Element* out, std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
+    const accumulator* const all = fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0);
+    const partition blocks{count, wire.size()};
+    kernel::finish(all + blocks.first(wire.rank()), out, blocks.length(wire.rank()), op, wire.size());
+}
+
+/// Exchanges the blocks of an all-to-all while the calls are compared.
+template <class Element, class Checking, message_transport Transport>
+void exchange_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
+                            std::size_t count) {
+    const std::size_t bytes = count * sizeof(Element);
+    const int size = wire.size();
+    const exchanged_rider rider{{wire, exchanged_rider::room_for(bytes)}, size, bytes / static_cast<std::size_t>(size)};
+    kernel::copy(reinterpret_cast<const std::byte*>(in), rider.slot(0), bytes);
+    here.compare_and_ride(rider);
+    here.end();
+    kernel::copy(rider.slot(0), reinterpret_cast<std::byte*>(out), bytes);
+}
+
+/// Takes the elements of `root` to all ranks while their calls are compared. Where they are, once all agree.
+template <class Element, class Checking, message_transport Transport>
+const std::byte* carry_from_root(message_call<Checking, Transport>& here, Transport& wire, const load_cut& cut,
+                                 const Element* data, int root) {
+    const auto* const own = reinterpret_cast<const std::byte*>(data);
+    const std::byte* const result =
+        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own},
+                               [](testimony, const std::byte*, std::byte*, std::size_t) {});
+    here.end();
+    return result;
+}
+
+/// Takes the elements of `root` to all ranks so, of which each copies its own block to `out`.
+template <class Element, class Checking, message_transport Transport>
+void scatter_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
+                           std::size_t count, int root) {
+    const auto cut = whole_load<Element>(wire, count, flow::from_root);
+    const auto* const all = reinterpret_cast<const Element*>(carry_from_root(here, wire, cut, in, root));
+    const partition blocks{count, wire.size()};
+    kernel::copy(all + blocks.first(wire.rank()), out, blocks.length(wire.rank()));
+}
+
+/// An allreduce whose first half goes with the contract: nothing is written to `out` before all agree.
+template <class Op, class Element, class Checking, message_transport Transport>
+void halve_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
+                         std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    const partition chunks{count, wire.size()};
+    const contract_room room{wire, count * sizeof(accumulator)};
+    const gather_after_halving program{wire.size()};
+    const int own = left_by_halving(wire.rank(), wire.size(), program.rounds()).first;
+    Element* const block = out + chunks.first(own);
+    // one round after which all agree: the operand may become the result
+    const bool in_place = std::same_as<accumulator, Element> && wire.size() == 2 && in == out;
+    const auto join = join_bytes<accumulator>(op);
+    const auto combine = combine_bytes<accumulator>(op);
+    const std::byte* result = here.compare_and_carry(
+        room, halving_load{cut_of(wire), chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
+        [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
+            if (in_place)
+                combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived,
+                        const_cast<std::byte*>(ours), bytes);
+            else join(of, ours, arrived, bytes);
+        });
+    if (in_place) result = reinterpret_cast<const std::byte*>(block);
+    if (!in_place || finishes<Op, Element>)
+        kernel::finish(reinterpret_cast<const accumulator*>(result), block, chunks.length(own), op, wire.size());
+    const auto place = even_chunks{chunks};
+    here.template reserve<Element>(program, 0, place);
+    here.run(program, out, place, no_combine);
+    here.end();
+}
+
+}  // namespace ddl

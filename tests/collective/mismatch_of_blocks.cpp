@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that disagree while short blocks travel in the messages that compare the calls.
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/gather.hpp>
+#include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "places.hpp"
+#include "require.hpp"
+
+namespace {
+
+using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<4>>;
+
+/// One of `size` ranks calls something else than the rest, each in turn: nothing is written, and all hear of it.
+template <class Place, class Call>
+void disagree(const char* name, Call call) {
+    for (const int size : {3, 4})
+        Place::run(size, [&](auto& ranks) {
+            const auto p = static_cast<std::size_t>(size);
+            constexpr std::size_t each = 5;
+            const int rank = ranks.rank();
+            const auto at = [&](int root, std::size_t length) { return std::vector<int>(rank == root ? length : 0); };
+            const std::vector<std::function<void()>> others{[&] { ddl::barrier(ranks); },
+                                                            [&] {
+                                                                std::vector<float> longer(3000);
+                                                                ddl::allreduce(ranks, longer);
+                                                            },
+                                                            [&] {
+                                                                std::vector<float> longest(20'000);
+                                                                ddl::allreduce(ranks, longest);
+                                                            },
+                                                            [&] {
+                                                                std::vector<int> data(each), root(each);
+                                                                ddl::reduce<ddl::tree>(ranks, data, root, ddl::sum{},
+                                                                                       size - 1);
+                                                            },
+                                                            [&] {
+                                                                std::vector<int> block(each + 1), all((each + 1) * p);
+                                                                ddl::all_gather(ranks, block, all);
+                                                            },
+                                                            [&] {
+                                                                std::vector<int> block(each);
+                                                                auto all = at(size - 1, each * p);
+                                                                ddl::scatter(ranks, all, block, size - 1);
+                                                            }};
+            for (int one = 0; one < size; ++one)
+                for (std::size_t other = 0; other < others.size(); ++other) {
+                    const std::string where = std::string(name) + ", rank " + std::to_string(rank) + " of " +
+                                              std::to_string(size) + ", of which rank " + std::to_string(one) +
+                                              " differs, in way " + std::to_string(other);
+                    std::vector<int> out(each * p, -7);
+                    const ddl::error failure = error_of([&] {
+                        if (rank == one) others[other]();
+                        else call(ranks, each, out);
+                    });
+                    require(failure.code() == ddl::errc::mismatch, where + ": " + failure.what());
+                    require(out == std::vector<int>(each * p, -7), where + ": written");
+                    std::vector<int> ones(other, 1);
+                    ddl::allreduce(ranks, ones);
+                    require(ones == std::vector<int>(other, size), where + ": out of order afterwards");
+                }
+        });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_all_gather, Place, every_place) {
+    disagree<Place>("all_gather", [](auto& ranks, std::size_t each, std::vector<int>& out) {
+        const std::vector<int> block(each, 1);
+        ddl::all_gather(ranks, block, out);
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_gather, Place, every_place) {
+    disagree<Place>("gather", [](auto& ranks, std::size_t each, std::vector<int>& out) {
+        const std::vector<int> block(each, 1);
+        std::vector<int> none;
+        ddl::gather(ranks, block, ranks.rank() == 0 ? out : none, 0);
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_scatter, Place, every_place) {
+    disagree<Place>("scatter", [](auto& ranks, std::size_t each, std::vector<int>& out) {
+        const std::vector<int> all(ranks.rank() == 0 ? out.size() : 0, 1);
+        const std::span<int> block{out.data(), each};
+        ddl::scatter(ranks, all, block, 0);
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_reduce_scatter, Place, every_place) {
+    disagree<Place>("reduce_scatter", [](auto& ranks, std::size_t each, std::vector<int>& out) {
+        const std::vector<int> all(out.size(), 1);
+        const std::span<int> block{out.data(), each};
+        ddl::reduce_scatter(ranks, all, block);
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_all_to_all, Place, every_place) {
+    disagree<Place>("all_to_all", [](auto& ranks, std::size_t, std::vector<int>& out) {
+        const std::vector<int> all(out.size(), 1);
+        ddl::all_to_all(ranks, all, out);
+    });
+}
