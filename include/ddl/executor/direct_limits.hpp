@@ -11,13 +11,13 @@ namespace ddl {
 
 /// Sizes in bytes at which the schedule `direct` over memory changes its way.
 ///
-/// Three of them can be left to the processor: AMD's find it dear to write what another core has read
+/// Two of them can be left to the processor: AMD's find it dear to write what another core has read
 /// (`kernel::readers_hold_up_writers`); all others get what was found best on Intel's.
 struct direct_limits {
     static constexpr std::size_t by_processor = ~std::size_t{0};
 
-    /// The longest vector of which every rank folds everything, where peers cannot map it. By processor 4096, on AMD's 2048.
-    std::size_t one_shot = by_processor;
+    /// The longest vector of which every rank folds everything, where peers cannot map it.
+    std::size_t one_shot = 4096;
     /// The shortest vector that is folded where it lies, where all peers can map it. By processor 4096, on AMD's 5120.
     std::size_t mapped = by_processor;
     /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
@@ -33,7 +33,6 @@ struct direct_limits {
     /// The same with nothing left to the processor.
     constexpr direct_limits for_processor(bool readers_hold_up_writers) const noexcept {
         direct_limits all = *this;
-        if (one_shot == by_processor) all.one_shot = readers_hold_up_writers ? 2048 : 4096;
         if (mapped == by_processor) all.mapped = readers_hold_up_writers ? 5120 : 4096;
         if (spread == by_processor) all.spread = readers_hold_up_writers ? 0 : std::size_t{1} << 18;
         return all;
