@@ -54,7 +54,7 @@ struct exchanged_rider {
 private:
     /// Beside the slots, as a message of theirs may still be on its way when their places are taken.
     std::byte* packed() const noexcept {
-        return room.own + whole_lines(slots * each) + whole_lines(sizeof(contract_head));
+        return room.own + whole_lines(static_cast<std::size_t>(slots) * each) + whole_lines(sizeof(contract_head));
     }
     template <class Act>
     void for_each_leaving(int rank, int round, const Act& act) const {
