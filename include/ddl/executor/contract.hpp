@@ -128,7 +128,8 @@ void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* roo
     }
 }
 
-/// A payload that rides: what a rank sends in a round, and what it makes of what arrives.
+/// What a rank sends in a round of a payload that rides. A rider says so (`leaving`), where what arrives lies (`arrival`), and
+/// what becomes of that (`take`); `in_place` says whether that may go where a head is still leaving from.
 struct riding_part {
     std::byte* body;
     std::size_t bytes;
@@ -281,13 +282,16 @@ template <message_transport Transport, class Load, class Join>
     if (!Load::in_parts && load.given(wire.rank(), 0).cut.bytes > longest_rider) wire.listen(where);
     return payload;
 }
-/// The same with a rider of another kind.
+
+/// The same with a rider of another kind, all of whose payload rides.
 template <message_transport Transport, class Rider>
 void compare_and_ride(Transport& wire, const call& ours, std::uint64_t print, call_site where, Rider& rider) {
     contract_head known{print, 0, 0};
     ride_along(wire, known, where, rider);
     throw_if_differs(wire, known, ours, where);
 }
+
+/// The same without a payload.
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
     compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load{},

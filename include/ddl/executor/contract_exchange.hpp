@@ -14,8 +14,8 @@ namespace ddl {
 /// then that bit says whom a block is from.
 ///
 /// Cost: `log2 p` steps; half of the slots in each.
-/// Source: Johnsson and Ho, IEEE Trans. Comput. 38(9), 1989, section 5: personalized communication from all to all, by
-/// exchanges in one dimension of a hypercube after the other.
+/// Source: Johnsson and Ho, IEEE Trans. Comput. 38(9), 1989: all-to-all personalized communication, by exchanges in one
+/// dimension of a hypercube after the other.
 struct exchanged_rider {
     static constexpr bool in_place = false;
 
