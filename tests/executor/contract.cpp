@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/executor/contract_exchange.hpp>
 #include <ddl/executor/contract_gather.hpp>
+#include <ddl/executor/contract_scatter.hpp>
 #include <ddl/op/sum.hpp>
 #include <ddl/schedule/ring.hpp>
 
@@ -143,6 +144,9 @@ BOOST_AUTO_TEST_CASE(short_blocks_ride_if_each_message_of_theirs_does) {
     BOOST_TEST(gathered_rider::fits(marking_wire{4}, 2016, 4), "the last message brings half");
     BOOST_TEST(gathered_rider::fits(marking_wire{8}, 2012, 4));
     BOOST_TEST(!gathered_rider::fits(marking_wire{8}, 2017, 4), "which is the longer one");
+    BOOST_TEST(ddl::scattered_blocks_ride(marking_wire{4}, 2016, 4));
+    BOOST_TEST(!ddl::scattered_blocks_ride(marking_wire{4}, 2017, 4), "two of the longest are too long");
+    BOOST_TEST(!ddl::scattered_blocks_ride(marking_wire{6}, 6, 4));
     BOOST_TEST(exchanged_rider::fits(marking_wire{4}, 2016));
     BOOST_TEST(!exchanged_rider::fits(marking_wire{4}, 2020));
     BOOST_TEST(!exchanged_rider::fits(marking_wire{6}, 4), "six ranks are no hypercube");

@@ -105,7 +105,8 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
         if constexpr (blocks && suits_riding<What, Chosen, value>)
             if (rides<What, value>(ranks, count)) {
                 load_cut load;
-                if (What == collective::reduce_scatter) load = whole_load<value>(ranks, count, flow::among_all);
+                if (What == collective::reduce_scatter && !scattered_blocks_ride(ranks, count, sizeof(value)))
+                    load = whole_load<value>(ranks, count, flow::among_all);
                 if (What == collective::scatter) load = whole_load<value>(ranks, count, flow::from_root);
                 say(load);
                 if (!among_all) line.append(", if they are compared");

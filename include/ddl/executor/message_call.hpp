@@ -74,21 +74,25 @@ public:
     template <class Load, class Join>
     [[gnu::always_inline]] const std::byte* compare_and_carry(const contract_room& room, const Load& load,
                                                               const Join& join) {
-        return comparing([&] {
-            return compare_calls(wire_, what_, print_, where_, room, load, [&](auto... of_payload) {
-                try {
-                    join(of_payload...);
-                } catch (...) {
-                    half_done_.tell();  // before messages are given up, which may last
-                    throw;
-                }
-            });
-        });
+        return comparing([&] { return compare_calls(wire_, what_, print_, where_, room, load, telling(join)); });
     }
     /// Compares the call, and moves blocks on the way.
     template <class Rider>
     void compare_and_ride(Rider rider) {
         comparing([&] { ddl::compare_and_ride(wire_, what_, print_, where_, rider); });
+    }
+
+    /// `act` as one that leaves word if it throws: before messages are given up, which may last.
+    template <class Act>
+    auto telling(const Act& act) {
+        return [this, act](auto... of_payload) {
+            try {
+                act(of_payload...);
+            } catch (...) {
+                half_done_.tell();
+                throw;
+            }
+        };
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.

@@ -4,6 +4,7 @@
 #include <ddl/executor/contract_exchange.hpp>
 #include <ddl/executor/contract_gather.hpp>
 #include <ddl/executor/contract_halving.hpp>
+#include <ddl/executor/contract_scatter.hpp>
 #include <ddl/executor/message_call.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
@@ -51,6 +52,8 @@ template <collective What, class Value, message_transport Transport>
 bool rides(const Transport& wire, std::size_t count) noexcept {
     if constexpr (What == collective::all_gather || What == collective::gather)
         return gathered_rider::fits(wire, count, sizeof(Value));
+    else if constexpr (What == collective::reduce_scatter)
+        return scattered_blocks_ride(wire, count, sizeof(Value)) || load_cut::rides(wire, count * sizeof(Value));
     else if constexpr (What == collective::all_to_all)
         return exchanged_rider::fits(wire, count / static_cast<std::size_t>(wire.size()) * sizeof(Value));
     else return load_cut::rides(wire, count * sizeof(Value));
@@ -113,10 +116,22 @@ template <class Op, class Element, class Checking, message_transport Transport>
 void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in,
                                   Element* out, std::size_t count, const Op& op) {
     using accumulator = accumulator_t<Op, Element>;
-    const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
-    const accumulator* const all = fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0);
     const partition blocks{count, wire.size()};
-    kernel::finish(all + blocks.first(wire.rank()), out, blocks.length(wire.rank()), op, wire.size());
+    const int rank = wire.rank();
+    const accumulator* own = nullptr;
+    if (scattered_blocks_ride(wire, count, sizeof(accumulator))) {
+        const auto combine = here.telling(combine_bytes<accumulator>(op));
+        using rider = scattered_rider<decltype(combine)>;
+        const rider all{{wire, rider::room_for(count * sizeof(accumulator))}, blocks, sizeof(accumulator), combine};
+        kernel::convert(in, reinterpret_cast<accumulator*>(all.block(0)), count);
+        here.compare_and_ride(all);
+        here.end();
+        own = reinterpret_cast<const accumulator*>(all.block(rank));
+    } else {
+        const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
+        own = fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0) + blocks.first(rank);
+    }
+    kernel::finish(own, out, blocks.length(rank), op, wire.size());
 }
 
 /// Exchanges the blocks of an all-to-all while the calls are compared.
