@@ -15,13 +15,13 @@
 // The collectives whose payload goes with the contract.
 namespace ddl {
 
-/// Whether payload can travel with the contract: the schedule of the call is `Carries`, which the contract's messages have in
-/// them. Whether one does, its `load_cut` says.
+/// Whether payload can travel with the contract: the schedule of the call is `Carries`, which `tuned` takes for payload so short.
+/// Whether one does, its `load_cut` says.
 template <class Chosen, class Carries, class Accumulator>
 inline constexpr bool suits_contract =
     std::same_as<Chosen, Carries> && alignof(Accumulator) <= contract_room::alignment;
 
-/// The schedule whose short payload rides with the contract: it goes in the same number of rounds.
+/// The schedule whose short blocks ride with the contract: the one that `tuned` takes for them.
 template <collective What>
 struct rider_of {
     using schedule = tree;
