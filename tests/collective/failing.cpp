@@ -2,6 +2,7 @@
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/reduce_scatter.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
@@ -126,6 +127,31 @@ BOOST_AUTO_TEST_CASE(a_conversion_that_throws_breaks_the_call_on_all_ranks) {
             });
             require(ranks.rank() == 1 ? refused : failure.code() == ddl::errc::broken, failure.what());
         });
+    BOOST_TEST(seconds_since(start) < patient.seconds, "they waited for the timeout");
+}
+
+BOOST_AUTO_TEST_CASE(an_op_that_throws_while_short_blocks_are_folded_breaks_the_call_on_all_ranks) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const int size : {3, 4})
+        for (const std::size_t count : {5u, 100u})
+            places::messages<4>::run(size, [count](auto& ranks) {
+                const std::vector<float> in(count, 1);
+                std::vector<float> out(ddl::block(count, ranks.size(), ranks.rank()).count, -7);
+                const std::vector<float> untouched = out;
+                bool own_exception = false;
+                ddl::error failure = error_of([&] {
+                    try {
+                        ddl::reduce_scatter(ranks, in, out, broken_sum{ranks.rank() == 1});
+                    } catch (const std::domain_error&) { own_exception = true; }
+                });
+                require(own_exception == (ranks.rank() == 1), "whose op throws has its exception");
+                if (own_exception) require(out == untouched, "it has written");
+                else if (failure.code() == no_error) failure = error_of([&] { ddl::barrier(ranks); });
+                require(own_exception || std::string(failure.what()).find("an exception ended the call half done") !=
+                                             std::string::npos,
+                        failure.what());
+                require_broken(ranks);
+            });
     BOOST_TEST(seconds_since(start) < patient.seconds, "they waited for the timeout");
 }
 

@@ -16,6 +16,8 @@ using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::multi_
 using every_place =
     std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>, places::messages<4>>;
 
+using messages_alone = std::tuple<places::messages<1>, places::messages<2>, places::messages<4>>;
+
 template <class Schedule, class Ranks>
 void scatters_sums(Ranks& ranks, std::size_t count) {
     const auto label = labelled<Schedule>("reduce_scatter", ranks, count);
@@ -41,6 +43,32 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(rank_r_has_block_r_of_the_sum, Place, every_place)
         for (const std::size_t count : lengths(ranks.size()))
             every_schedule::each([&]<class Schedule>() { scatters_sums<Schedule>(ranks, count); });
     });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(short_blocks_are_accumulated_wide_and_finished_once, Place, messages_alone) {
+    for (const int size : {3, 4})
+        Place::run(size, [size](auto& ranks) {
+            for (const std::size_t count : {1u, 5u, 17u, 1001u}) {
+                const auto label = labelled<ddl::tuned>("reduce_scatter", ranks, count);
+                const auto value = [](int rank, std::size_t i) { return static_cast<int>(i % 29) * 3 + rank; };
+                const auto averages = [&]<class Element>(Element) {
+                    std::vector<Element> data(count);
+                    for (std::size_t i = 0; i < count; ++i)
+                        data[i] = static_cast<Element>(static_cast<float>(value(ranks.rank(), i)));
+                    const auto own = ddl::block(count, size, ranks.rank());
+                    std::vector<Element> out(own.count);
+                    ddl::reduce_scatter(ranks, data, out, ddl::average{});
+                    for (std::size_t i = 0; i < own.count; ++i) {
+                        int sum = 0;
+                        for (int r = 0; r < size; ++r) sum += value(r, own.first + i);
+                        const auto wanted = static_cast<Element>(static_cast<float>(sum) / static_cast<float>(size));
+                        require(out[i] == wanted, label + ", another average at " + std::to_string(i));
+                    }
+                };
+                averages(ddl::bfloat16{});
+                averages(int{});
+            }
+        });
 }
 
 BOOST_AUTO_TEST_CASE(blocks_differ_by_one_at_most_and_the_longer_come_first) {
