@@ -36,7 +36,7 @@ public:
     static constexpr std::size_t quick_bytes = 0;
 #endif
 
-    class ticket {
+    class alignas(void*) ticket {
     public:
         ticket() = default;
         // one by one: a wide load of both would wait until what has just been stored is written
