@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 namespace ddl {
@@ -116,6 +114,13 @@ struct contract_room {
         own = wire.scratch(2 * message) + before;
         other = own + message;
     }
+
+    /// Bytes to ask for where `bytes` of blocks lie in a room, and those of them that leave beside them.
+    static constexpr std::size_t with_packed(std::size_t bytes) noexcept { return 2 * whole_lines(bytes); }
+    /// Where these are packed: a message may still be on its way when the places of its blocks are taken.
+    std::byte* packed_behind(std::size_t bytes) const noexcept {
+        return own + whole_lines(bytes) + whole_lines(sizeof(contract_head));
+    }
 };
 
 /// Takes the pieces of a payload that are not wanted: `count` of them.
@@ -186,7 +191,7 @@ template <message_transport Transport, class Rider>
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             if (theirs.pieces > 0) [[unlikely]]
                 discard_pieces(wire, peers.from, theirs.pieces, rider.arrival(), where);
-            if (Rider::in_place) sent.complete(where);  // its head may lie where this goes
+            if constexpr (Rider::in_place) sent.complete(where);  // its head may lie where this goes
             if (known.differ == 0) rider.take(peers, rank, round, size);
         }
         sent.complete(where);

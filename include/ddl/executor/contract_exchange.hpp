@@ -30,9 +30,6 @@ struct exchanged_rider {
         return ranks > 1 && std::has_single_bit(ranks) && load_cut::rides(wire, each * ranks / 2);
     }
 
-    /// Bytes of a contract's room for as many of blocks: they lie there, and half of them beside them.
-    static constexpr std::size_t room_for(std::size_t bytes) noexcept { return 2 * whole_lines(bytes); }
-
     std::byte* arrival() const noexcept { return room.other; }
     std::byte* slot(int index) const noexcept { return room.own + static_cast<std::size_t>(index) * each; }
     riding_part leaving(const contract_round&, int rank, int round, int) const noexcept {
@@ -52,10 +49,7 @@ struct exchanged_rider {
     }
 
 private:
-    /// Beside the slots, as a message of theirs may still be on its way when their places are taken.
-    std::byte* packed() const noexcept {
-        return room.own + whole_lines(static_cast<std::size_t>(slots) * each) + whole_lines(sizeof(contract_head));
-    }
+    std::byte* packed() const noexcept { return room.packed_behind(static_cast<std::size_t>(slots) * each); }
     template <class Act>
     void for_each_leaving(int rank, int round, const Act& act) const {
         for (int index = 0; index < slots; ++index)

@@ -27,9 +27,6 @@ struct scattered_rider {
     std::size_t unit;  // bytes of an element
     const Combine& combine;
 
-    /// Bytes of a contract's room for as many of blocks: they lie there, and those that leave beside them.
-    static constexpr std::size_t room_for(std::size_t bytes) noexcept { return 2 * whole_lines(bytes); }
-
     std::byte* arrival() const noexcept { return room.other; }
     std::byte* block(int rank) const noexcept { return room.own + blocks.first(rank) * unit; }
     riding_part leaving(const contract_round&, int rank, int round, int) const noexcept {
@@ -50,9 +47,7 @@ struct scattered_rider {
     }
 
 private:
-    std::byte* packed() const noexcept {
-        return room.own + whole_lines(blocks.count * unit) + whole_lines(sizeof(contract_head));
-    }
+    std::byte* packed() const noexcept { return room.packed_behind(blocks.count * unit); }
     /// Of the blocks that `rank` still has before a round, those that `keeper` keeps.
     template <class Act>
     void for_each_left(int rank, int keeper, int round, const Act& act) const {

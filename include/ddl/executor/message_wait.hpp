@@ -5,7 +5,6 @@
 #include <ddl/transport/patience.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>

@@ -122,7 +122,8 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
     if (scattered_blocks_ride(wire, count, sizeof(accumulator))) {
         const auto combine = here.telling(combine_bytes<accumulator>(op));
         using rider = scattered_rider<decltype(combine)>;
-        const rider all{{wire, rider::room_for(count * sizeof(accumulator))}, blocks, sizeof(accumulator), combine};
+        const rider all{
+            {wire, contract_room::with_packed(count * sizeof(accumulator))}, blocks, sizeof(accumulator), combine};
         kernel::convert(in, reinterpret_cast<accumulator*>(all.block(0)), count);
         here.compare_and_ride(all);
         here.end();
@@ -140,7 +141,8 @@ void exchange_with_contract(message_call<Checking, Transport>& here, Transport& 
                             std::size_t count) {
     const std::size_t bytes = count * sizeof(Element);
     const int size = wire.size();
-    const exchanged_rider rider{{wire, exchanged_rider::room_for(bytes)}, size, bytes / static_cast<std::size_t>(size)};
+    const exchanged_rider rider{
+        {wire, contract_room::with_packed(bytes)}, size, bytes / static_cast<std::size_t>(size)};
     kernel::copy(reinterpret_cast<const std::byte*>(in), rider.slot(0), bytes);
     here.compare_and_ride(rider);
     here.end();
