@@ -55,6 +55,16 @@ BOOST_AUTO_TEST_CASE(null_pointers_are_fine_for_none) {
     BOOST_TEST(value == 7);
 }
 
+BOOST_DATA_TEST_CASE(a_few_bytes_and_no_more, data::xrange(1, 65), length) {
+    const auto bytes = static_cast<std::size_t>(length);
+    std::vector<unsigned char> from(bytes), to(bytes + 2, 0xff),
+        expected(bytes + 2, 0xff);  // so that reading on is seen
+    std::iota(from.begin(), from.end(), static_cast<unsigned char>(1));
+    std::copy(from.begin(), from.end(), expected.begin() + 1);
+    ddl::kernel::copy_few(from.data(), to.data() + 1, bytes);
+    BOOST_TEST(to == expected, boost::test_tools::per_element());
+}
+
 BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere, data::xrange(0, 17), offset) {
     const auto skipped = static_cast<std::size_t>(offset);
     std::vector<std::byte> from(200, std::byte{1}), to(200, std::byte{2});

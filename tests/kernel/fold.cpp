@@ -281,23 +281,42 @@ BOOST_AUTO_TEST_CASE(every_source_may_be_a_target) {
 }
 
 using folded_elements =
-    std::tuple<float, ddl::bfloat16, std::int16_t>;  // as they are, packed, and converted on the way
+    std::tuple<float, ddl::bfloat16, ddl::half, std::int16_t>;  // as they are, packed, and converted on the way
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(targets_beside_sources_get_the_same, Element, folded_elements) {
-    for (int operands = 1; operands <= 4; ++operands)
-        for (int shared = 0; shared < operands; ++shared)
-            for (const int position : {0, 1, 2}) {  // of the target that is a source, among three
-                auto all = numbers<Element>(operands, 1100);
-                std::vector<Element> expected(1100);
-                fold(in_order(all), operands, expected.data(), 1100, ddl::average{}, operands);
-                rows<Element> outs(3, std::vector<Element>(1100));
-                const auto into = [&](int t) {
-                    return t == position ? all[static_cast<std::size_t>(shared)].data()
-                                         : outs[static_cast<std::size_t>(t)].data();
-                };
-                fold<Element>(in_order(all), operands, into, 3, 1100, ddl::average{}, operands);
-                for (int t = 0; t < 3; ++t)
-                    BOOST_TEST(std::memcmp(into(t), expected.data(), 1100 * sizeof(Element)) == 0,
-                               operands << " operands, source " << shared << ", target " << t << " of " << position);
+    for (const int targets : {2, 3})
+        for (int operands = 1; operands <= 4; ++operands)
+            for (int shared = 0; shared < operands; ++shared)
+                for (int position = 0; position < targets; ++position) {  // of the target that is a source
+                    auto all = numbers<Element>(operands, 1100);
+                    std::vector<Element> expected(1100);
+                    fold(in_order(all), operands, expected.data(), 1100, ddl::average{}, operands);
+                    rows<Element> outs(3, std::vector<Element>(1100));
+                    const auto into = [&](int t) {
+                        return t == position ? all[static_cast<std::size_t>(shared)].data()
+                                             : outs[static_cast<std::size_t>(t)].data();
+                    };
+                    fold<Element>(in_order(all), operands, into, targets, 1100, ddl::average{}, operands);
+                    for (int t = 0; t < targets; ++t)
+                        BOOST_TEST(std::memcmp(into(t), expected.data(), 1100 * sizeof(Element)) == 0,
+                                   operands << " operands, source " << shared << ", target " << t << " of " << targets
+                                            << ", " << position);
+                }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(two_sources_may_be_the_two_targets, Element, folded_elements) {
+    for (const std::size_t count : counts)
+        for (const bool turned : {false, true}) {
+            auto all = numbers<Element>(2, count);
+            for (auto& row : all) row.push_back(static_cast<Element>(100));
+            std::vector<Element> expected(count);
+            fold(in_order(all), 2, expected.data(), count, minus{}, 2);
+            fold<Element>(
+                in_order(all), 2, [&](int t) { return all[(t == 0) == turned ? 1 : 0].data(); }, 2, count, minus{}, 2);
+            for (const auto& target : all) {
+                BOOST_TEST((count == 0 || std::memcmp(target.data(), expected.data(), count * sizeof(Element)) == 0),
+                           count << " elements" << (turned ? ", turned" : ""));
+                BOOST_TEST((target[count] == static_cast<Element>(100)), "the next one is not ours");
             }
+        }
 }

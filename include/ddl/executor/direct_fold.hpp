@@ -56,7 +56,7 @@ private:
         };
         places ours = may_be_mapped ? buffers(bytes) : places{};
         ours.past_line = here_.past_line(in_);
-        if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped();
+        if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped(in_, out_);
         return is_short ? in_one_shot(bytes) : in_segments(each);
     }
 
@@ -93,15 +93,17 @@ private:
         kernel::fold([&](int peer) { return peer == rank_ ? in_ : staged(peer); }, size_, out_, count_, op_, size_);
     }
 
-    /// Folds the own block, straight from and into the buffers that ranks have announced.
-    protocol fold_mapped() {
+    /// Folds the own block, straight from and into the buffers that ranks have announced, this one `own_in` and `own_out`.
+    protocol fold_mapped(const Element* own_in, Element* own_out) {
         const partition blocks{count_, size_};
         const std::size_t first = blocks.first(rank_);
         const std::size_t length = blocks.length(rank_);
         const auto from = [&](int peer) {
+            if (peer == rank_) return own_in + first;
             return here_.template mapped<const Element>(peer, here_.announced(peer).in, count_) + first;
         };
         const auto into = [&](int peer) {
+            if (peer == rank_) return own_out + first;
             return here_.template mapped<Element>(peer, here_.announced(peer).out, count_) + first;
         };
         here_.share([&] {
@@ -128,7 +130,7 @@ private:
         kernel::copy(in_, stand_in, count_);
         auto& ranks = here_.ranks();
         here_.announce(places{ranks.address_of(stand_in, bytes), ranks.address_of(stand_in + count_, bytes)});
-        fold_mapped();
+        fold_mapped(stand_in, stand_in + count_);
         if (takes_(rank_)) kernel::copy(stand_in + count_, out_, count_);
         return protocol::mapped;
     }

@@ -77,7 +77,7 @@ public:
 
     /// Tells of the call, with up to `notice::room` bytes, then waits until all ranks have. Publishes what was staged.
     void announce(const void* carried, std::size_t bytes) {
-        if (bytes != 0) std::memcpy(room(), carried, bytes);
+        if (bytes != 0) kernel::copy_few(carried, room(), bytes);
         announce();
     }
     void announce(const places& buffers) {
@@ -89,7 +89,8 @@ public:
         ranks_.notice_of(rank()).fingerprint = fingerprint_;
         ranks_.post();
         try {
-            for (int peer = 0; peer < size(); ++peer) ranks_.await_notice(peer, where_);
+            for (int peer = 0; peer < size(); ++peer)
+                if (peer != rank()) ranks_.await_notice(peer, where_);
         } catch (...) {
             leave();  // a peer may have come further
             throw;
@@ -128,7 +129,8 @@ public:
     /// Publishes what this rank has written, and waits until all ranks have come as far.
     void step() {
         const std::uint64_t reached = ranks_.advance();
-        for (int peer = 0; peer < size(); ++peer) ranks_.await(peer, reached, where_);
+        for (int peer = 0; peer < size(); ++peer)
+            if (peer != rank()) ranks_.await(peer, reached, where_);
         ++where_.round;
     }
 

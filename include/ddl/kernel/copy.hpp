@@ -93,6 +93,25 @@ inline void settle([[maybe_unused]] stores how) noexcept {
     else std::memcpy(to, from, bytes);
 }
 
+/// Copies `bytes`, 1 to 64, between ranges that do not overlap: without the call of a function that is for any number.
+[[gnu::always_inline]] inline void copy_few(const void* from, void* to, std::size_t bytes) noexcept {
+    const auto* const source = static_cast<const std::byte*>(from);
+    auto* const target = static_cast<std::byte*>(to);
+    const auto ends = [=]<std::size_t Width>(std::integral_constant<std::size_t, Width>) {  // may overlap each other
+        std::byte first[Width], last[Width];
+        __builtin_memcpy(first, source, Width);
+        __builtin_memcpy(last, source + bytes - Width, Width);
+        __builtin_memcpy(target, first, Width);
+        __builtin_memcpy(target + bytes - Width, last, Width);
+    };
+    if (bytes >= 32) ends(std::integral_constant<std::size_t, 32>{});
+    else if (bytes >= 16) ends(std::integral_constant<std::size_t, 16>{});
+    else if (bytes >= 8) ends(std::integral_constant<std::size_t, 8>{});
+    else if (bytes >= 4) ends(std::integral_constant<std::size_t, 4>{});
+    else if (bytes >= 2) ends(std::integral_constant<std::size_t, 2>{});
+    else *target = *source;
+}
+
 /// Copies `count` elements between buffers that are the same or do not overlap. Null pointers are fine for none.
 /// After streamed stores call `settle`.
 template <class Element>

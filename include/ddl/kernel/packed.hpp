@@ -3,6 +3,7 @@
 
 #include <ddl/element/half.hpp>
 #include <ddl/kernel/bfloat16_vectors.hpp>
+#include <ddl/kernel/both.hpp>
 #include <ddl/kernel/half_vectors.hpp>
 #include <ddl/kernel/widest.hpp>
 
@@ -70,9 +71,9 @@ template <class Narrow, lie How>
                 [&](auto place) { to[word * places<Narrow> + place] = planes[place * packed_words<Narrow> + word]; });
 }
 
-/// And back, rounded.
-template <class Narrow, lie How>
-[[gnu::always_inline]] inline void round_block(const float* from, Narrow* to) noexcept {
+/// And back, rounded, to one place or to both.
+template <class Narrow, lie How, class Places>
+[[gnu::always_inline]] inline void round_block(const float* from, Places to) noexcept {
     constexpr std::size_t bits = 8 * sizeof(Narrow);
     float planes[packed_block<Narrow>];
     if constexpr (How == lie::in_planes) std::memcpy(planes, from, sizeof planes);
@@ -85,7 +86,7 @@ template <class Narrow, lie How>
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             words[word] |= Narrow::code_of(planes[place * packed_words<Narrow> + word]) << (place * bits);
     });
-    std::memcpy(static_cast<void*>(to), words, sizeof words);
+    put_bytes(words, to);
 }
 
 /// Fetches the wide values of a block from where they lie, packed or wide, and puts them there.
@@ -105,15 +106,27 @@ struct packed_values {
             widen_block<Narrow, How>(from, values);
         }
     }
-    [[gnu::always_inline]] void put(float* to) const noexcept { std::memcpy(to, values, sizeof values); }
+    [[gnu::always_inline]] void put(float* to) const noexcept { put_bytes(values, to); }
     [[gnu::always_inline]] void put(Narrow* to) const noexcept {
-        if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
-            // no wider than the loop stores them, whatever width a compiler prefers: a load waits for stores that it spans
-            constexpr std::size_t lanes = Which == vectors::avx512 ? 16 : 8;
-            for (std::size_t i = 0; i < packed_block<half>; i += lanes) half_vectors<lanes>::round(values + i, to + i);
+        if constexpr (rounds_halves) round_halves(to);
+        else round_block<Narrow, How>(values, to);
+    }
+    [[gnu::always_inline]] void put(both<Narrow> to) const noexcept {
+        if constexpr (rounds_halves) {
+            round_halves(to.first);
+            round_halves(to.second);
         } else {
             round_block<Narrow, How>(values, to);
         }
+    }
+
+private:
+    static constexpr bool rounds_halves = std::is_same_v<Narrow, half> && half_lanes<Which> > 0;
+
+    [[gnu::always_inline]] void round_halves(half* to) const noexcept {
+        // no wider than the loop stores them, whatever width a compiler prefers: a load waits for stores that it spans
+        constexpr std::size_t lanes = Which == vectors::avx512 ? 16 : 8;
+        for (std::size_t i = 0; i < packed_block<half>; i += lanes) half_vectors<lanes>::round(values + i, to + i);
     }
 };
 
@@ -145,9 +158,10 @@ struct wide_pairs {
     }
 };
 
-/// Sets a block of `to` to `value(from...)`, in one loop over words. `to` may be one of the sources.
-template <class Narrow, lie How, class To, class Value, class... From>
-[[gnu::always_inline]] inline void map_pairs(To* to, const Value& value, const From*... from) {
+/// Sets a block of `to` to `value(from...)`, in one loop over words. `to` may be one of the sources, or both of two.
+template <class Narrow, lie How, class Places, class Value, class... From>
+[[gnu::always_inline]] inline void map_pairs(Places to, const Value& value, const From*... from) {
+    using To = result_t<Places>;
     std::conditional_t<std::is_same_v<To, Narrow>, std::uint32_t, float>
         results[2 * packed_words<Narrow> * sizeof(To) / 4];
     [&](const auto... operands) {
@@ -161,12 +175,12 @@ template <class Narrow, lie How, class To, class Value, class... From>
             }
         }
     }(std::conditional_t<std::is_same_v<From, Narrow>, pairs<Narrow, How>, wide_pairs<Narrow, How>>{from}...);
-    std::memcpy(static_cast<void*>(to), results, sizeof results);
+    put_bytes(results, to);
 }
 
 /// The same by the instruction of `Vectors` that rounds to bfloat16.
-template <class Vectors, lie How, class Value, class... From>
-[[gnu::always_inline]] inline void round_pairs(bfloat16* to, const Value& value, const From*... from) {
+template <class Vectors, lie How, class Places, class Value, class... From>
+[[gnu::always_inline]] inline void round_pairs(Places to, const Value& value, const From*... from) {
     alignas(64) std::uint32_t results[packed_words<bfloat16>];
     [&](const auto... operands) {
         for (std::size_t at = 0; at < packed_words<bfloat16>; at += Vectors::words) {
@@ -180,7 +194,7 @@ template <class Vectors, lie How, class Value, class... From>
                     results[at + i] = bfloat16::code_of(firsts[i]) | bfloat16::code_of(seconds[i]) << 16;
         }
     }(std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
-    std::memcpy(static_cast<void*>(to), results, sizeof results);
+    put_bytes(results, to);
 }
 
 /// Elements that a loop takes, and those behind them that its caller takes next. What lies beyond may be another core's to write.
@@ -202,9 +216,11 @@ template <class From>
         __builtin_prefetch(reinterpret_cast<const void*>(first + line));
 }
 
-/// Sets the values of `to` to `value(from...)` in whole blocks. All are packed or wide; `to` may be one of the sources.
-template <class Narrow, lie How, vectors Which, class To, class Value, class... From>
-[[gnu::always_inline]] inline void map_packed(To* to, stretch length, const Value& value, const From*... from) {
+/// Sets the values of `to`, a place or both of two, to `value(from...)` in whole blocks. All are packed or wide; `to` may be one
+/// of the sources.
+template <class Narrow, lie How, vectors Which, class Places, class Value, class... From>
+[[gnu::always_inline]] inline void map_packed(Places to, stretch length, const Value& value, const From*... from) {
+    using To = result_t<Places>;
     using block_of = packed_values<Narrow, How, Which>;
     if constexpr (std::is_same_v<To, bfloat16> && bfloat16_vectors<Which>::round)
         if (bfloat16_vectors<Which>::are_here()) {

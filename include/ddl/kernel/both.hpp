@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace ddl::kernel {
+
+/// Two places of which each gets every result. A loop that stores to both as it goes takes a line of either away from another
+/// core once, where one that comes back for the second takes it twice: to read it, and later to write it.
+template <class To>
+struct both {
+    To* first;
+    To* second;
+    constexpr both operator+(std::size_t elements) const noexcept { return {first + elements, second + elements}; }
+};
+
+template <class Places>
+struct results_of;
+template <class To>
+struct results_of<To*> {
+    using type = To;
+};
+template <class To>
+struct results_of<both<To>> {
+    using type = To;
+};
+/// What lies at one place, `To*`, or at `both<To>`.
+template <class Places>
+using result_t = typename results_of<Places>::type;
+
+/// Stores `value` there.
+template <class To>
+constexpr void put(const To& value, To* to) {
+    *to = value;
+}
+template <class To>
+constexpr void put(const To& value, both<To> to) {
+    *to.first = *to.second = value;
+}
+
+/// The place that an operand comes from, if it is one of them.
+template <class To>
+constexpr const To* operand_at(To* to) noexcept {
+    return to;
+}
+template <class To>
+constexpr const To* operand_at(both<To> to) noexcept {
+    return to.first;
+}
+
+/// Stores the bytes of `values` there.
+template <class Values, class To>
+[[gnu::always_inline]] inline void put_bytes(const Values& values, To* to) noexcept {
+    std::memcpy(static_cast<void*>(to), &values, sizeof values);
+}
+template <class Values, class To>
+[[gnu::always_inline]] inline void put_bytes(const Values& values, both<To> to) noexcept {
+    put_bytes(values, to.first);
+    put_bytes(values, to.second);
+}
+
+}  // namespace ddl::kernel
