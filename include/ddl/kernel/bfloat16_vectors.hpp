@@ -65,23 +65,23 @@ struct bfloat16_vectors {
     /// Whether this processor has it.
     static bool are_here() noexcept { return __builtin_cpu_supports("avx512bf16"); }
 
+    using set = bfloat16_words<words>;
+    using codes = typename set::narrow;
+
     /// Sets word `i` to the code of `first[i]` and, above it, that of `second[i]`: those of `bfloat16::code_of`. False if a
     /// value is subnormal: the instruction takes it for zero, and the word is wrong. In a program that has asked for subnormals
     /// to be zero, they are.
     [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static bool set_words(const float* first, const float* second,
-                                                                                std::uint32_t* to) noexcept {
-        using set = bfloat16_words<words>;
+                                                                                codes& to) noexcept {
         typename set::wide below, above;
         __builtin_memcpy(&below, first, sizeof below);
         __builtin_memcpy(&above, second, sizeof above);
         const int lost = set::subnormal(below) | set::subnormal(above);
-        typename set::narrow codes;
         // by name: compilers differ in the type of a vector of bfloat16, and older ones have none
-        asm("vcvtne2ps2bf16 {%[below], %[above], %[codes]|%[codes], %[above], %[below]}\n\t"
-            "vpermw %[codes], %[in_turns], %[codes]"
-            : [codes] "=&v"(codes)
+        asm("vcvtne2ps2bf16 {%[below], %[above], %[to]|%[to], %[above], %[below]}\n\t"
+            "vpermw %[to], %[in_turns], %[to]"
+            : [to] "=&v"(to)
             : [below] "v"(below), [above] "v"(above), [in_turns] "v"(set::in_turns));
-        __builtin_memcpy(to, &codes, sizeof codes);
         return lost == 0;
     }
 #endif

@@ -5,6 +5,7 @@
 #include <ddl/kernel/bfloat16_vectors.hpp>
 #include <ddl/kernel/both.hpp>
 #include <ddl/kernel/half_vectors.hpp>
+#include <ddl/kernel/unrolled.hpp>
 #include <ddl/kernel/widest.hpp>
 
 #include <bit>
@@ -181,20 +182,25 @@ template <class Narrow, lie How, class Places, class Value, class... From>
 /// The same by the instruction of `Vectors` that rounds to bfloat16.
 template <class Vectors, lie How, class Places, class Value, class... From>
 [[gnu::always_inline]] inline void round_pairs(Places to, const Value& value, const From*... from) {
-    alignas(64) std::uint32_t results[packed_words<bfloat16>];
-    [&](const auto... operands) {
-        for (std::size_t at = 0; at < packed_words<bfloat16>; at += Vectors::words) {
+    constexpr std::size_t vectors = packed_words<bfloat16> / Vectors::words;
+    typename Vectors::codes results[vectors];
+    const bool are_right = [&](const auto... operands) {
+        bool right = true;
+        unrolled<vectors>([&](auto nth) {
+            const std::size_t at = nth * Vectors::words;
             alignas(64) float firsts[Vectors::words], seconds[Vectors::words];
             for (std::size_t i = 0; i < Vectors::words; ++i) {
                 firsts[i] = value(operands.first(at + i)...);
                 seconds[i] = value(operands.second(at + i)...);
             }
-            if (!Vectors::set_words(firsts, seconds, results + at))
-                for (std::size_t i = 0; i < Vectors::words; ++i)
-                    results[at + i] = bfloat16::code_of(firsts[i]) | bfloat16::code_of(seconds[i]) << 16;
-        }
+            typename Vectors::codes words;
+            right &= Vectors::set_words(firsts, seconds, words);
+            results[nth] = words;
+        });
+        return right;
     }(std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
-    put_bytes(results, to);
+    if (!are_right) return map_pairs<bfloat16, How>(to, value, from...);
+    unrolled<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
 }
 
 /// Elements that a loop takes, and those behind them that its caller takes next. What lies beyond may be another core's to write.
