@@ -53,14 +53,8 @@ struct bfloat16_vectors {
 #endif
 
 #if defined(__x86_64__) && !defined(__CUDACC__)
-    /// Words that are set at a time: as many as the loop has stored at once, for a load waits for stores that it spans. 8 always
-    /// fit; 16 do where compilers store 64 bytes at once.
-    static constexpr std::size_t words =
-#if defined(__tune_znver3__) || defined(__tune_znver4__) || defined(__tune_znver5__)
-        16;
-#else
-        Which == vectors::avx512 ? 16 : 8;
-#endif
+    /// Words that are set at a time.
+    static constexpr std::size_t words = stored_at_once<Which>;
 
     /// Whether this processor has it.
     static bool are_here() noexcept { return __builtin_cpu_supports("avx512bf16"); }

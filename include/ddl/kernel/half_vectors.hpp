@@ -14,12 +14,12 @@ template <std::size_t Lanes>
 struct half_vectors;
 
 #if defined(__x86_64__) && !defined(__CUDACC__)
-/// How many halves an instruction of `Which` vectors converts; 0 without such an instruction. The same bits as `half`'s own
+/// How many halves a loop of `Which` vectors converts at a time; 0 without an instruction for it. The same bits as `half`'s own
 /// formula.
 template <vectors Which>
 inline constexpr std::size_t half_lanes =
 #if defined(__AVX512F__)
-    16;
+    stored_at_once<Which>;
 #elif defined(__F16C__) && defined(__AVX2__)
     Which == vectors::avx512 ? 16 : 8;
 #else
@@ -40,12 +40,11 @@ struct half_vectors<16> {
         const wide values = __builtin_ia32_vcvtph2ps512_mask(codes, wide{}, every, 4);
         __builtin_memcpy(to, &values, sizeof values);
     }
-    [[gnu::target("avx512f")]] static void round(const float* from, half* to) noexcept {
+    [[gnu::target("avx512f")]] static void round(const float* from, narrow& codes) noexcept {
         wide values;
         __builtin_memcpy(&values, from, sizeof values);
         unsigned short every = 0xffff;
-        const narrow codes = __builtin_ia32_vcvtps2ph512_mask(values, 0, narrow{}, every);  // 0: to nearest even
-        __builtin_memcpy(static_cast<void*>(to), &codes, sizeof codes);
+        codes = __builtin_ia32_vcvtps2ph512_mask(values, 0, narrow{}, every);  // 0: to nearest even
     }
 };
 
@@ -60,11 +59,10 @@ struct half_vectors<8> {
         const wide values = __builtin_ia32_vcvtph2ps256(codes);
         __builtin_memcpy(to, &values, sizeof values);
     }
-    [[gnu::target("f16c")]] static void round(const float* from, half* to) noexcept {
+    [[gnu::target("f16c")]] static void round(const float* from, narrow& codes) noexcept {
         wide values;
         __builtin_memcpy(&values, from, sizeof values);
-        const narrow codes = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to nearest even
-        __builtin_memcpy(static_cast<void*>(to), &codes, sizeof codes);
+        codes = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to nearest even
     }
 };
 

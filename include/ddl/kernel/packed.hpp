@@ -91,7 +91,7 @@ template <class Narrow, lie How, class Places>
 }
 
 /// Fetches the wide values of a block from where they lie, packed or wide, and puts them there.
-template <class Narrow, lie How, vectors Which>
+template <class Narrow, lie How>
 struct packed_values {
     float values[packed_block<Narrow>];
 
@@ -100,36 +100,45 @@ struct packed_values {
         std::memcpy(values, from, sizeof values);
     }
     [[gnu::always_inline]] explicit packed_values(const Narrow* from) noexcept {
-        if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
-            for (std::size_t i = 0; i < packed_block<half>; i += half_lanes<Which>)
-                half_vectors<half_lanes<Which>>::widen(from + i, values + i);
-        } else {
-            widen_block<Narrow, How>(from, values);
-        }
+        widen_block<Narrow, How>(from, values);
     }
-    [[gnu::always_inline]] void put(float* to) const noexcept { put_bytes(values, to); }
-    [[gnu::always_inline]] void put(Narrow* to) const noexcept {
-        if constexpr (rounds_halves) round_halves(to);
+    template <class Places>
+    [[gnu::always_inline]] void put(Places to) const noexcept {
+        if constexpr (std::is_same_v<result_t<Places>, float>) put_bytes(values, to);
         else round_block<Narrow, How>(values, to);
     }
-    [[gnu::always_inline]] void put(both<Narrow> to) const noexcept {
-        if constexpr (rounds_halves) {
-            round_halves(to.first);
-            round_halves(to.second);
-        } else {
-            round_block<Narrow, How>(values, to);
-        }
-    }
-
-private:
-    static constexpr bool rounds_halves = std::is_same_v<Narrow, half> && half_lanes<Which> > 0;
-
-    [[gnu::always_inline]] void round_halves(half* to) const noexcept {
-        // no wider than the loop stores them, whatever width a compiler prefers: a load waits for stores that it spans
-        constexpr std::size_t lanes = Which == vectors::avx512 ? 16 : 8;
-        for (std::size_t i = 0; i < packed_block<half>; i += lanes) half_vectors<lanes>::round(values + i, to + i);
-    }
 };
+
+/// So many halves as an instruction converts, or as many wide values.
+template <std::size_t Lanes>
+struct half_values {
+    float values[Lanes];
+
+    [[gnu::always_inline]] explicit half_values(const float* from) noexcept {
+        std::memcpy(values, from, sizeof values);
+    }
+    [[gnu::always_inline]] explicit half_values(const half* from) noexcept { half_vectors<Lanes>::widen(from, values); }
+};
+
+/// Sets a block of `to` to `value(from...)`, converted by instructions of `Lanes` halves. What is wide lies in order.
+template <std::size_t Lanes, class Places, class Value, class... From>
+[[gnu::always_inline]] inline void map_halves(Places to, const Value& value, const From*... from) {
+    unrolled<packed_block<half> / Lanes>([&](auto nth) {
+        const std::size_t at = nth * Lanes;
+        alignas(64) float results[Lanes];
+        const auto set = [&results, &value](const auto&... wide) {
+            for (std::size_t i = 0; i < Lanes; ++i) results[i] = value(wide.values[i]...);
+        };
+        set(half_values<Lanes>(from + at)...);
+        if constexpr (std::is_same_v<result_t<Places>, half>) {
+            typename half_vectors<Lanes>::narrow codes;
+            half_vectors<Lanes>::round(results, codes);
+            put_bytes(codes, to + at);
+        } else {
+            put_bytes(results, to + at);
+        }
+    });
+}
 
 /// A block of elements of 16 bits, two a word, where it lies. It is read a word at a time, and never copied: a copy may be
 /// made of narrower vectors than the loop loads, which then waits for its stores.
@@ -227,7 +236,7 @@ template <class From>
 template <class Narrow, lie How, vectors Which, class Places, class Value, class... From>
 [[gnu::always_inline]] inline void map_packed(Places to, stretch length, const Value& value, const From*... from) {
     using To = result_t<Places>;
-    using block_of = packed_values<Narrow, How, Which>;
+    using block_of = packed_values<Narrow, How>;
     if constexpr (std::is_same_v<To, bfloat16> && bfloat16_vectors<Which>::round)
         if (bfloat16_vectors<Which>::are_here()) {
             for (std::size_t i = 0; i < length.count; i += packed_block<bfloat16>) {
@@ -238,16 +247,19 @@ template <class Narrow, lie How, vectors Which, class Places, class Value, class
         }
     for (std::size_t i = 0; i < length.count; i += packed_block<Narrow>) {
         (ask_ahead(from, i, packed_block<Narrow>, length), ...);
-        if constexpr (places<Narrow> == 2 && !(std::is_same_v<Narrow, half> && half_lanes<Which> > 0)) {
+        if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
+            map_halves<half_lanes<Which>>(to + i, value, from + i...);
+        } else if constexpr (places<Narrow> == 2) {
             map_pairs<Narrow, How>(to + i, value, from + i...);
-            continue;
+        } else {
+            block_of results;
+            const auto set = [&results, &value](const auto&... wide) {
+                for (std::size_t at = 0; at < packed_block<Narrow>; ++at)
+                    results.values[at] = value(wide.values[at]...);
+            };
+            set(block_of(from + i)...);
+            results.put(to + i);
         }
-        block_of results;
-        const auto set = [&results, &value](const auto&... wide) {
-            for (std::size_t at = 0; at < packed_block<Narrow>; ++at) results.values[at] = value(wide.values[at]...);
-        };
-        set(block_of(from + i)...);
-        results.put(to + i);
     }
 }
 

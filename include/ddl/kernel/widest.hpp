@@ -18,6 +18,16 @@ namespace ddl::kernel {
 /// The vectors that a loop is compiled for.
 enum class vectors { compiled, avx2, avx512 };  // `compiled`: those of the whole program
 
+/// Values of 32 bits that a loop of `Which` vectors has stored at once, where it stores any: a load waits for stores that it spans.
+/// 8 always are; 16 where compilers store 64 bytes at once.
+template <vectors Which>
+inline constexpr std::size_t stored_at_once =
+#if defined(__tune_znver3__) || defined(__tune_znver4__) || defined(__tune_znver5__)
+    16;
+#else
+    Which == vectors::avx512 ? 16 : 8;
+#endif
+
 #if defined(__x86_64__) && !defined(__AVX512BW__)
 inline constexpr bool compiled_for_widest = false;
 
