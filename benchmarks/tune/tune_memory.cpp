@@ -22,7 +22,7 @@ static_assert(ddl::direct_limits{}.for_processor(false).fingerprint() ==
                       .fingerprint(),
               "LIMITS of __main__.py beside this file no longer are those of ddl");
 static_assert(ddl::direct_limits{}.for_processor(true).fingerprint() ==
-                  ddl::direct_limits{.one_shot = 4096, .mapped = 5120, .mapped_move = 8192, .segment = 131072}
+                  ddl::direct_limits{.one_shot = 4096, .mapped = 8192, .mapped_move = 8192, .segment = 131072}
                       .for_processor(true)
                       .fingerprint(),
               "LIMITS of __main__.py beside this file no longer are those of ddl on AMD's processors");
