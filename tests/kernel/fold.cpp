@@ -283,25 +283,51 @@ BOOST_AUTO_TEST_CASE(every_source_may_be_a_target) {
 using folded_elements =
     std::tuple<float, ddl::bfloat16, ddl::half, std::int16_t>;  // as they are, packed, and converted on the way
 
+namespace {
+
+/// `position`: of the target that is source `shared`, or of none.
+template <class Element, class Op>
+void check_targets(int operands, int targets, int shared, int position, const Op& op) {
+    auto all = numbers<Element>(operands, 1100);
+    std::vector<Element> expected(1100);
+    fold(in_order(all), operands, expected.data(), 1100, op, operands);
+    rows<Element> outs(3, std::vector<Element>(1100));
+    const auto into = [&](int t) {
+        return t == position ? all[static_cast<std::size_t>(shared)].data() : outs[static_cast<std::size_t>(t)].data();
+    };
+    fold<Element>(in_order(all), operands, into, targets, 1100, op, operands);
+    for (int t = 0; t < targets; ++t)
+        BOOST_TEST(
+            std::memcmp(into(t), expected.data(), 1100 * sizeof(Element)) == 0,
+            operands << " operands, source " << shared << ", target " << t << " of " << targets << ", " << position);
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(targets_beside_sources_get_the_same, Element, folded_elements) {
-    for (const int targets : {2, 3})
+    for (const int targets : {1, 2, 3})
         for (int operands = 1; operands <= 4; ++operands)
             for (int shared = 0; shared < operands; ++shared)
-                for (int position = 0; position < targets; ++position) {  // of the target that is a source
-                    auto all = numbers<Element>(operands, 1100);
-                    std::vector<Element> expected(1100);
-                    fold(in_order(all), operands, expected.data(), 1100, ddl::average{}, operands);
-                    rows<Element> outs(3, std::vector<Element>(1100));
-                    const auto into = [&](int t) {
-                        return t == position ? all[static_cast<std::size_t>(shared)].data()
-                                             : outs[static_cast<std::size_t>(t)].data();
-                    };
-                    fold<Element>(in_order(all), operands, into, targets, 1100, ddl::average{}, operands);
-                    for (int t = 0; t < targets; ++t)
-                        BOOST_TEST(std::memcmp(into(t), expected.data(), 1100 * sizeof(Element)) == 0,
-                                   operands << " operands, source " << shared << ", target " << t << " of " << targets
-                                            << ", " << position);
+                for (int position = 0; position <= targets; ++position) {
+                    check_targets<Element>(operands, targets, shared, position, ddl::average{});
+                    check_targets<Element>(operands, targets, shared, position, minus{});
                 }
+}
+
+BOOST_AUTO_TEST_CASE(elements_may_be_assigned_by_moves_alone) {
+    struct moved {
+        int value;
+        explicit moved(int v) : value{v} {}
+        moved(const moved&) = default;
+        moved& operator=(moved&&) = default;
+        moved operator-(const moved& other) const { return moved{value - other.value}; }
+    };
+    rows<moved> all;
+    for (const int value : {7, 3}) all.emplace_back(70, moved{value});
+    fold<moved>(
+        in_order(all), 2, [&](int t) { return all[static_cast<std::size_t>(t)].data(); }, 2, 70, minus{}, 2);
+    for (const auto& row : all)
+        for (const moved& each : row) BOOST_TEST(each.value == 4);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(two_sources_may_be_the_two_targets, Element, folded_elements) {

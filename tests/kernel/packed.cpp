@@ -118,6 +118,26 @@ BOOST_AUTO_TEST_CASE(a_subnormal_at_any_place_of_a_block_is_not_taken_for_zero) 
     });
 }
 
+BOOST_AUTO_TEST_CASE(with_a_subnormal_a_block_goes_to_both_places_all_the_same) {
+    constexpr std::size_t length = 2 * ddl::kernel::packed_block<ddl::bfloat16>;
+    const ddl::kernel::combining<ddl::sum, float> add{ddl::sum{}};
+    on_all_vectors([&](auto which) {
+        for (std::size_t place = 0; place < length; ++place) {
+            std::vector<ddl::bfloat16> left(length, ddl::bfloat16(1.0f)), right(length, ddl::bfloat16(2.0f));
+            left[place] = ddl::bfloat16::from_bits(0x8001), right[place] = ddl::bfloat16(0.0f);
+            run<decltype(which)::value>([&]<vectors Here>() {
+                map_packed<ddl::bfloat16, lie::in_planes, Here>(
+                    ddl::kernel::both<ddl::bfloat16>{left.data(), right.data()}, length, add,
+                    static_cast<const ddl::bfloat16*>(left.data()), static_cast<const ddl::bfloat16*>(right.data()));
+            });
+            for (std::size_t i = 0; i < length; ++i) {
+                BOOST_TEST(left[i].bits == (i == place ? 0x8001 : ddl::bfloat16(3.0f).bits));
+                BOOST_TEST(right[i].bits == left[i].bits);
+            }
+        }
+    });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(sums_have_the_bits_of_one_element_at_a_time, Narrow, narrow_elements) {
     const auto left = codes<Narrow>();
     const ddl::kernel::combining<ddl::sum, float> add{ddl::sum{}};

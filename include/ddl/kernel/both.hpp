@@ -32,11 +32,12 @@ using result_t = typename results_of<Places>::type;
 /// Stores `value` there.
 template <class To>
 constexpr void put(const To& value, To* to) {
-    *to = value;
+    *to = To(value);  // elements that can be moved alone are elements too
 }
 template <class To>
 constexpr void put(const To& value, both<To> to) {
-    *to.first = *to.second = value;
+    put(value, to.first);
+    put(value, to.second);
 }
 
 /// The place that an operand comes from, if it is one of them.

@@ -30,11 +30,15 @@ constexpr void map(To* __restrict to, std::size_t count, const Value& value, con
 template <target Target, class To, class Value, class... From>
 constexpr void map_both(To* __restrict to, To* __restrict also, std::size_t count, const Value& value,
                         const From* __restrict... from) {
-    for (std::size_t i = 0; i < count; ++i)
-        if constexpr (Target == target::overwritten) to[i] = also[i] = static_cast<To>(value(from[i]...));
-        else if constexpr (Target == target::first_operand) to[i] = also[i] = static_cast<To>(value(to[i], from[i]...));
-        else if constexpr (Target == target::last_operand) to[i] = also[i] = static_cast<To>(value(from[i]..., to[i]));
-        else to[i] = also[i] = static_cast<To>(value(to[i], also[i]));
+    for (std::size_t i = 0; i < count; ++i) {
+        const To result = [&] {
+            if constexpr (Target == target::overwritten) return static_cast<To>(value(from[i]...));
+            else if constexpr (Target == target::first_operand) return static_cast<To>(value(to[i], from[i]...));
+            else if constexpr (Target == target::last_operand) return static_cast<To>(value(from[i]..., to[i]));
+            else return static_cast<To>(value(to[i], also[i]));
+        }();
+        put(result, both<To>{to + i, also + i});
+    }
 }
 template <target Target, class To, class Value, class... From>
 constexpr void map(both<To> to, std::size_t count, const Value& value, const From*... from) {
@@ -196,8 +200,8 @@ std::size_t past_line(const Element* place) noexcept {
 ///
 /// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile and some times before. Accumulates in
 /// `accumulator_t<Op, Element>`, finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
-/// writes each target once. Two sources go to one or two targets in one pass. What is between more of them stays in tiles that the
-/// first-level cache holds: results are made in the first or the last target if that is a source, whose lines have come already;
+/// writes each target once. Two sources go to one or two targets in one pass where that is best (`fold_at_once`). What is between stays in
+/// tiles that the first-level cache holds otherwise: results are made in the first or the last target if that is a source, whose lines have come already;
 /// else in a tile. From there they are copied: a processor that copies need not load the lines that it overwrites, if it
 /// overwrites the whole of each. So tiles end where lines of the first target do.
 template <class Element, class From, class To, class Op>

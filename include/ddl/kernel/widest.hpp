@@ -18,8 +18,8 @@ namespace ddl::kernel {
 /// The vectors that a loop is compiled for.
 enum class vectors { compiled, avx2, avx512 };  // `compiled`: those of the whole program
 
-/// Values of 32 bits that a loop of `Which` vectors has stored at once, where it stores any: a load waits for stores that it spans.
-/// 8 always are; 16 where compilers store 64 bytes at once.
+/// Values of 32 bits that a loop of `Which` vectors, AVX2 or wider, has stored at once: a load waits for stores that it spans.
+/// 16 where compilers store 64 bytes at once.
 template <vectors Which>
 inline constexpr std::size_t stored_at_once =
 #if defined(__tune_znver3__) || defined(__tune_znver4__) || defined(__tune_znver5__)
