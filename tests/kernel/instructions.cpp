@@ -43,6 +43,14 @@ volatile std::size_t asked = 20'000;  // what no compiler may know
     for (std::size_t i = whole; i < elements; ++i) out[i] = a[i] + b[i];
 }
 
+[[gnu::target("avx2"), gnu::noinline]] void add_into_both(float* __restrict a, float* __restrict b,
+                                                          std::size_t elements) {
+    const std::size_t whole = elements / block * block;
+    for (std::size_t i = 0; i < whole; i += block)
+        for (std::size_t j = 0; j < block; ++j) a[i + j] = b[i + j] = a[i + j] + b[i + j];
+    for (std::size_t i = whole; i < elements; ++i) a[i] = b[i] = a[i] + b[i];
+}
+
 void fold_by_hand(const float* a, const float* b, float* out, std::size_t count) {
     if (ddl::kernel::makes_in_place()) return add_into(a, b, out, count);
     float sums[tile];
@@ -59,6 +67,18 @@ void fold_narrow(std::size_t count) {
     ddl::kernel::fold([&](int s) { return s == 0 ? a.data() : b.data(); }, 2, out.data(), count, ddl::sum{}, 2);
 }
 
+template <class Element>
+void fold_to_both(Element* a, Element* b, std::size_t count) {
+    ddl::kernel::fold<Element>([&](int s) { return s == 0 ? a : b; }, 2, [&](int t) { return t == 0 ? a : b; }, 2,
+                               count, ddl::sum{}, 2);
+}
+
+template <class Narrow>
+void fold_narrow_to_both(std::size_t count) {
+    static std::vector<Narrow> a(count, Narrow(0.0f)), b(count, Narrow(0.0f));
+    fold_to_both(a.data(), b.data(), count);
+}
+
 /// Runs the loop of that name; nothing but the start of the program if there is none.
 int run(std::string_view name) {
     const std::size_t count = asked;
@@ -71,6 +91,10 @@ int run(std::string_view name) {
             ddl::kernel::fold([&](int s) { return sources[static_cast<std::size_t>(s)]; }, 2, out.data(), count,
                               ddl::sum{}, 2);
         if (name == "fold by hand") fold_by_hand(a.data(), b.data(), out.data(), count);
+        if (name == "fold to both") fold_to_both(a.data(), b.data(), count);
+        if (name == "fold to both by hand") add_into_both(a.data(), b.data(), count);
+        if (name == "bfloat16 fold to both") fold_narrow_to_both<ddl::bfloat16>(count);
+        if (name == "half fold to both") fold_narrow_to_both<ddl::half>(count);
         if (name == "bfloat16 fold") fold_narrow<ddl::bfloat16>(count);
         if (name == "half fold") fold_narrow<ddl::half>(count);
     }
@@ -120,9 +144,12 @@ void expect_vectors(const std::string& loop) {
 
 BOOST_AUTO_TEST_CASE(combine_takes_the_instructions_of_a_loop_written_by_hand) { compare("combine"); }
 BOOST_AUTO_TEST_CASE(a_fold_of_two_takes_those_of_loops_written_by_hand) { compare("fold"); }
+BOOST_AUTO_TEST_CASE(so_does_one_to_the_places_of_both) { compare("fold to both"); }
 BOOST_AUTO_TEST_CASE(narrow_elements_are_widened_and_rounded_on_vectors) {
     expect_vectors("bfloat16 fold");
     expect_vectors("half fold");
+    expect_vectors("bfloat16 fold to both");
+    expect_vectors("half fold to both");
 }
 
 #else

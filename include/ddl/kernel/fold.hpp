@@ -31,13 +31,11 @@ template <target Target, class To, class Value, class... From>
 constexpr void map_both(To* __restrict to, To* __restrict also, std::size_t count, const Value& value,
                         const From* __restrict... from) {
     for (std::size_t i = 0; i < count; ++i) {
-        const To result = [&] {
-            if constexpr (Target == target::overwritten) return static_cast<To>(value(from[i]...));
-            else if constexpr (Target == target::first_operand) return static_cast<To>(value(to[i], from[i]...));
-            else if constexpr (Target == target::last_operand) return static_cast<To>(value(from[i]..., to[i]));
-            else return static_cast<To>(value(to[i], also[i]));
-        }();
-        put(result, both<To>{to + i, also + i});
+        if constexpr (Target == target::overwritten) to[i] = static_cast<To>(value(from[i]...));
+        else if constexpr (Target == target::first_operand) to[i] = static_cast<To>(value(to[i], from[i]...));
+        else if constexpr (Target == target::last_operand) to[i] = static_cast<To>(value(from[i]..., to[i]));
+        else to[i] = static_cast<To>(value(to[i], also[i]));
+        also[i] = To(to[i]);  // elements that can be moved alone are elements too
     }
 }
 template <target Target, class To, class Value, class... From>

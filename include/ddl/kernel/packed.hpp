@@ -109,35 +109,47 @@ struct packed_values {
     }
 };
 
-/// So many halves as an instruction converts, or as many wide values.
-template <std::size_t Lanes>
+/// Halves that a loop takes at a time: as many as an instruction converts, for they stay in registers. Not so where clang compiles
+/// for machines that it does not know: it unrolls so short a loop before it looks for vectors in it.
+template <vectors Which>
+inline constexpr std::size_t halves_at_once =
+#if defined(__clang__) && !defined(__AVX2__)
+    packed_block<half>;
+#else
+    half_lanes<Which>;
+#endif
+
+/// So many halves, or as many wide values.
+template <vectors Which>
 struct half_values {
-    float values[Lanes];
+    float values[halves_at_once<Which>];
 
     [[gnu::always_inline]] explicit half_values(const float* from) noexcept {
         std::memcpy(values, from, sizeof values);
     }
-    [[gnu::always_inline]] explicit half_values(const half* from) noexcept { half_vectors<Lanes>::widen(from, values); }
+    [[gnu::always_inline]] explicit half_values(const half* from) noexcept {
+        for (std::size_t i = 0; i < halves_at_once<Which>; i += half_lanes<Which>)
+            half_vectors<half_lanes<Which>>::widen(from + i, values + i);
+    }
 };
 
-/// Sets a block of `to` to `value(from...)`, converted by instructions of `Lanes` halves. What is wide lies in order.
-template <std::size_t Lanes, class Places, class Value, class... From>
+/// Sets so many elements of `to` to `value(from...)`, converted by instructions. What is wide lies in order.
+template <vectors Which, class Places, class Value, class... From>
 [[gnu::always_inline]] inline void map_halves(Places to, const Value& value, const From*... from) {
-    unrolled<packed_block<half> / Lanes>([&](auto nth) {
-        const std::size_t at = nth * Lanes;
-        alignas(64) float results[Lanes];
-        const auto set = [&results, &value](const auto&... wide) {
-            for (std::size_t i = 0; i < Lanes; ++i) results[i] = value(wide.values[i]...);
-        };
-        set(half_values<Lanes>(from + at)...);
-        if constexpr (std::is_same_v<result_t<Places>, half>) {
-            typename half_vectors<Lanes>::narrow codes;
-            half_vectors<Lanes>::round(results, codes);
-            put_bytes(codes, to + at);
-        } else {
-            put_bytes(results, to + at);
+    alignas(64) float results[halves_at_once<Which>];
+    const auto set = [&results, &value](const auto&... wide) {
+        for (std::size_t i = 0; i < halves_at_once<Which>; ++i) results[i] = value(wide.values[i]...);
+    };
+    set(half_values<Which>(from)...);
+    if constexpr (std::is_same_v<result_t<Places>, half>) {
+        for (std::size_t i = 0; i < halves_at_once<Which>; i += half_lanes<Which>) {
+            typename half_vectors<half_lanes<Which>>::narrow codes;
+            half_vectors<half_lanes<Which>>::round(results + i, codes);
+            put_bytes(codes, to + i);
         }
-    });
+    } else {
+        put_bytes(results, to);
+    }
 }
 
 /// A block of elements of 16 bits, two a word, where it lies. It is read a word at a time, and never copied: a copy may be
@@ -248,7 +260,8 @@ template <class Narrow, lie How, vectors Which, class Places, class Value, class
     for (std::size_t i = 0; i < length.count; i += packed_block<Narrow>) {
         (ask_ahead(from, i, packed_block<Narrow>, length), ...);
         if constexpr (std::is_same_v<Narrow, half> && half_lanes<Which> > 0) {
-            map_halves<half_lanes<Which>>(to + i, value, from + i...);
+            for (std::size_t at = i; at < i + packed_block<half>; at += halves_at_once<Which>)
+                map_halves<Which>(to + at, value, from + at...);
         } else if constexpr (places<Narrow> == 2) {
             map_pairs<Narrow, How>(to + i, value, from + i...);
         } else {
