@@ -197,11 +197,13 @@ std::size_t past_line(const Element* place) noexcept {
 /// more.
 ///
 /// `from(s)` is source `s`, `to(t)` target `t`; they are asked once a tile and some times before. Accumulates in
-/// `accumulator_t<Op, Element>`, finishes the op for `ranks` contributions and rounds once. A target may be one of the sources. Reads each source once and
-/// writes each target once. Two sources go to one or two targets in one pass where that is best (`fold_at_once`). What is between stays in
-/// tiles that the first-level cache holds otherwise: results are made in the first or the last target if that is a source, whose lines have come already;
-/// else in a tile. From there they are copied: a processor that copies need not load the lines that it overwrites, if it
-/// overwrites the whole of each. So tiles end where lines of the first target do.
+/// `accumulator_t<Op, Element>`, finishes the op for `ranks` contributions and rounds once. A target may be one of the
+/// sources. Reads each source once and writes each target once.
+///
+/// Two sources go to one or two targets in one pass where that is best: see `fold_at_once`. Otherwise what is between stays
+/// in tiles that the first-level cache holds. Results are made in the first or the last target if that is a source, whose
+/// lines have come already; else in a tile. From there they are copied: a processor that copies need not load the lines
+/// that it overwrites, if it overwrites the whole of each. So tiles end where lines of the first target do.
 template <class Element, class From, class To, class Op>
 void fold(const From& from, int operands, const To& to, int results, std::size_t count, const Op& op, int ranks,
           stores how = stores::cached) {
