@@ -68,6 +68,10 @@ BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
         "allreduce of 100 float32 (400 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
         "in the messages that compare the calls");
     BOOST_TEST(
+        explained<places::messages<1>>(100, 3) ==
+        "allreduce of 100 float32 (400 bytes) by sum over recording, 3 ranks: recursive_doubling, selected for this size, "
+        "in the messages that compare the calls, from each rank to each");
+    BOOST_TEST(
         explained<places::messages<1>>(4000) ==
         "allreduce of 4000 float32 (16000 bytes) by sum over recording, 2 ranks: recursive_doubling, selected for this size, "
         "beside the messages that compare the calls, in pieces of up to 61440 bytes");

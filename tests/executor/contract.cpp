@@ -9,7 +9,9 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <cstring>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "../collective/require.hpp"
@@ -66,7 +68,7 @@ std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
 /// A wire whose messages are cut as those of one host by Open MPI.
 struct near_wire {
     static constexpr std::size_t quick_bytes = 256;
-    int ranks = 4;
+    int ranks = 16;
     static bool on_one_host() noexcept { return true; }
     int size() const noexcept { return ranks; }
 };
@@ -75,7 +77,16 @@ struct marking_wire : near_wire {
     static bool marks() noexcept { return true; }
 };
 struct far_wire {
-    static int size() noexcept { return 4; }
+    int ranks = 16;
+    int size() const noexcept { return ranks; }
+};
+/// One that has scratch.
+struct roomy_wire : near_wire {
+    std::vector<std::byte> memory;
+    std::byte* scratch(std::size_t bytes) {
+        memory.resize(bytes);
+        return memory.data();
+    }
 };
 
 }  // namespace
@@ -152,6 +163,58 @@ BOOST_AUTO_TEST_CASE(short_blocks_ride_if_each_message_of_theirs_does) {
     BOOST_TEST(!exchanged_rider::fits(marking_wire{6}, 4), "six ranks are no hypercube");
 }
 
+BOOST_AUTO_TEST_CASE(short_blocks_and_shorter_vectors_go_directly_among_few_ranks) {
+    using cut = ddl::load_cut;
+    BOOST_TEST(cut::rides_directly(marking_wire{3}, 4032));
+    BOOST_TEST(!cut::rides_directly(marking_wire{3}, 4033));
+    BOOST_TEST(cut::rides_directly(marking_wire{8}, 4032));
+    BOOST_TEST(!cut::rides_directly(marking_wire{9}, 4));
+    BOOST_TEST(!cut::rides_directly(marking_wire{2}, 4), "two ranks meet in one round");
+    BOOST_TEST(cut::goes_directly(marking_wire{4}, 2048));
+    BOOST_TEST(!cut::goes_directly(marking_wire{4}, 2049));
+    BOOST_TEST(cut::goes_directly(marking_wire{3}, 256));
+    BOOST_TEST(!cut::goes_directly(marking_wire{3}, 257));
+    BOOST_TEST(cut::goes_directly(far_wire{3}, 2048), "where no message is a quick one");
+    const cut folded{near_wire{8}, 2048, 4, ddl::flow::among_all};
+    BOOST_TEST((folded.direct && folded.pieces == 0));
+    BOOST_TEST((!cut{near_wire{8}, 2052, 4, ddl::flow::among_all}.direct));
+}
+
+BOOST_DATA_TEST_CASE(what_is_folded_directly_is_folded_as_by_doubling, data::xrange(3, ddl::most_direct_ranks + 1),
+                     size) {
+    std::vector<std::string> spelled;
+    const auto joined_as = [&](const std::string& left, const std::string& right) {
+        spelled.push_back("(" + left + right + ")");
+        return spelled.back();
+    };
+    std::vector<std::string> held;
+    for (int r = 0; r < size; ++r) held.push_back(std::to_string(r));
+    for (int round = 0; round < ddl::contract_round::count(size); ++round) {
+        const auto before = held;
+        for (int r = 0; r < size; ++r) {
+            const ddl::contract_round peers{r, size, round};
+            if (peers.from < 0) continue;
+            const auto& arrived = before[static_cast<std::size_t>(peers.from)];
+            auto& ours = held[static_cast<std::size_t>(r)];
+            if (peers.of == ddl::testimony::all) ours = arrived;
+            else ours = peers.of == ddl::testimony::below ? joined_as(arrived, ours) : joined_as(ours, arrived);
+        }
+    }
+
+    roomy_wire wire;
+    wire.ranks = size;
+    const ddl::contract_room room{wire, 0};
+    const auto body = [](const std::byte* at) { return reinterpret_cast<const char*>(at); };
+    for (int r = 0; r < size; ++r) std::strcpy(reinterpret_cast<char*>(room.arrival(r)), std::to_string(r).c_str());
+    const std::byte* const result = ddl::fold_as_by_doubling(
+        room, size, 1, [&](ddl::testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
+            BOOST_TEST((of == ddl::testimony::above));
+            BOOST_TEST(bytes == 1U);
+            std::strcpy(reinterpret_cast<char*>(arrived), joined_as(body(ours), body(arrived)).c_str());
+        });
+    for (const std::string& each : held) BOOST_TEST(body(result) == each);
+}
+
 BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_in_pieces) {
     const auto pieces = [](auto wire, std::size_t bytes, ddl::flow way = ddl::flow::among_all) {
         return ddl::load_cut{wire, bytes, 4, way}.pieces;
@@ -163,11 +226,11 @@ BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_i
     BOOST_TEST(pieces(near_wire{2}, 256) == 1U);
     BOOST_TEST(pieces(near_wire{2}, 260) == 0U, "two ranks send one message rather than three");
     BOOST_TEST(pieces(near_wire{3}, 260) == 0U, "of three ranks two do at a time");
-    BOOST_TEST(pieces(marking_wire{4}, 256) == 0U, "a mark takes no room");
-    BOOST_TEST(pieces(marking_wire{4}, 260) == 2U);
+    BOOST_TEST(pieces(marking_wire{}, 256) == 0U, "a mark takes no room");
+    BOOST_TEST(pieces(marking_wire{}, 260) == 2U);
     BOOST_TEST(pieces(marking_wire{2}, 512) == 0U);
-    BOOST_TEST(pieces(marking_wire{4}, 4032) == 0U);
-    BOOST_TEST(pieces(marking_wire{4}, 4036) == 2U);
+    BOOST_TEST(pieces(marking_wire{}, 4032) == 0U);
+    BOOST_TEST(pieces(marking_wire{}, 4036) == 2U);
     BOOST_TEST(pieces(near_wire{}, 4016) == 0U);
     BOOST_TEST(pieces(near_wire{}, 4020) == 1U);
     BOOST_TEST(pieces(near_wire{}, 32'768) == 9U);

@@ -1,144 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/executor/call.hpp>
+#include <ddl/executor/agreement.hpp>
+#include <ddl/executor/contract_direct.hpp>
 #include <ddl/executor/contract_load.hpp>
 #include <ddl/executor/contract_message.hpp>
-#include <ddl/executor/message_lanes.hpp>
-#include <ddl/executor/message_wait.hpp>
+#include <ddl/executor/contract_room.hpp>
 #include <ddl/kernel/copy.hpp>
-#include <ddl/schedule/recursive_doubling.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <utility>
 
 namespace ddl {
-
-/// What the calls of some ranks have in common, and where they first differ. Folds like an operand.
-struct agreement {
-    call_record first;     // of the lowest rank
-    call_record other;     // of the lowest rank that does not agree with it
-    std::int32_t lowest;   // that first rank
-    std::int32_t differs;  // that other rank, -1 if all agree
-
-    /// Joins the ranks of `above`, which lie behind ours, to ours.
-    void join(const agreement& above) noexcept {
-        differ_from(above.first, above.lowest);
-        if (above.differs >= 0) differ_from(above.other, above.differs);
-    }
-
-    /// The mismatch, if there is one, in the words of a rank.
-    void throw_if_differs(const call& what, int rank) const {
-        if (differs < 0) return;
-        if (what.agrees(first) || other.what == collective::staged) throw mismatch(what, rank, other, differs);
-        throw mismatch(what, rank, first, lowest);
-    }
-
-private:
-    /// The first that differs is the one to tell of, but for one that all must hear of.
-    void differ_from(const call_record& theirs, std::int32_t rank) noexcept {
-        const bool matters = differs < 0 || (theirs.what == collective::staged && other.what != collective::staged);
-        if (!matters || theirs.agrees(first)) return;
-        other = theirs;
-        differs = rank;
-    }
-};
-
-/// What a message of a contract holds: what ranks below or above those that we know of say, or what all do.
-enum class testimony { below, above, all };
-
-/// A round of a contract as a rank sees it: whom it sends to and hears from, -1 for nobody.
-///
-/// Contracts go by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
-struct contract_round {
-    int to = -1;
-    int from = -1;
-    testimony of = testimony::all;
-
-    static constexpr int count(int size) noexcept { return recursive_doubling::rounds(size); }
-
-    [[gnu::always_inline]] contract_round(int rank, int size, int round) noexcept {
-        if (std::has_single_bit(static_cast<unsigned>(size))) {  // the same at once
-            to = from = rank ^ 1 << round;
-            of = to < rank ? testimony::below : testimony::above;
-            return;
-        }
-        const auto transfers = recursive_doubling::round(rank, size, round);
-        for (int i = 0; i < transfers.size(); ++i) {
-            const transfer& t = transfers[i];
-            (t.what == action::send ? to : from) = t.peer;
-            if (t.what == action::receive_reduce) of = t.peer < rank ? testimony::below : testimony::above;
-        }
-    }
-};
-
-/// Joins what all ranks say of a call. All ranks call it; the result is the same on every one.
-template <message_transport Transport>
-agreement join_agreements(Transport& wire, agreement known, call_site where) {
-    constexpr message_tag tag = message_tag::agreement;  // with the other one a rank may still await payload
-    for (int round = 0; round < contract_round::count(wire.size()); ++round) {
-        where.round = round;
-        const contract_round peers{wire.rank(), wire.size(), round};
-        agreement theirs;
-        pending_messages<Transport, 1> received{wire};
-        pending_messages<Transport, 1> sent{wire};
-        if (peers.from >= 0) received.receive(peers.from, reinterpret_cast<std::byte*>(&theirs), sizeof theirs, tag);
-        if (peers.to >= 0) sent.send(peers.to, reinterpret_cast<const std::byte*>(&known), sizeof known, tag);
-        received.complete(where);
-        sent.complete(where);
-        if (peers.from < 0) continue;
-        if (peers.of == testimony::below) std::swap(theirs, known);
-        if (peers.of == testimony::all) known = theirs;
-        else known.join(theirs);
-    }
-    return known;
-}
-
-/// Scratch of a contract: two messages, of which one is sent while the other arrives. A head lies before its body. Bodies lie
-/// half a page apart, modulo pages: a fold is slow where it stores just above what it loads. What a rank sends whose call is
-/// another may be longer than expected.
-struct contract_room {
-    static constexpr std::size_t alignment = 64;  // of bodies
-
-    std::byte* own;  // bodies
-    std::byte* other;
-
-    template <class Transport>
-    contract_room(Transport& wire, std::size_t bytes) {
-        constexpr std::size_t page = 4096;
-        constexpr std::size_t before = whole_lines(sizeof(contract_head));
-        const std::size_t body = (bytes > longest_rider ? bytes : longest_rider) + longest_load;
-        const std::size_t message = (before + body + page - 1) / page * page + page / 2;
-        own = wire.scratch(2 * message) + before;
-        other = own + message;
-    }
-
-    /// Bytes to ask for where `bytes` of blocks lie in a room, and those of them that leave beside them.
-    static constexpr std::size_t with_packed(std::size_t bytes) noexcept { return 2 * whole_lines(bytes); }
-    /// Where these are packed: a message may still be on its way when the places of its blocks are taken.
-    std::byte* packed_behind(std::size_t bytes) const noexcept {
-        return own + whole_lines(bytes) + whole_lines(sizeof(contract_head));
-    }
-};
-
-/// Takes the pieces of a payload that are not wanted: `count` of them.
-template <message_transport Transport>
-void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* room, const call_site& where) {
-    for (; count > 0; --count) {
-        pending_messages<Transport, 1> unwanted{wire};
-        unwanted.receive(peer, room, longest_load, message_tag::contract);
-        unwanted.complete(where);
-    }
-}
-
-/// What a rank sends in a round of a payload that rides. A rider says so (`leaving`), where what arrives lies (`arrival`), and
-/// what becomes of that (`take`); `in_place` says whether that may go where a head is still leaving from.
-struct riding_part {
-    std::byte* body;
-    std::size_t bytes;
-};
 
 /// A payload of which each rank brings an operand of the same length, or one rank brings all. `join(of, ours, arrived, bytes)`
 /// folds ours into what has arrived.
@@ -168,7 +42,9 @@ struct folded_rider {
     }
 };
 
-/// The rounds of a contract in which a payload, or none, rides. Whether all agree is in `known` then.
+/// The rounds of a contract in which a payload, or none, rides. Whether all agree is in `known` then. A rider says what leaves
+/// in a round (`leaving`), where what arrives lies (`arrival`), and what becomes of that (`take`); `in_place` says whether that
+/// may go where a head is still leaving from.
 template <message_transport Transport, class Rider>
 [[gnu::always_inline]] inline void ride_along(Transport& wire, contract_head& known, call_site& where, Rider& rider) {
     const contract_message first{wire, true};
@@ -256,11 +132,13 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
     return payload;
 }
 
-/// Throws on all ranks if some differ, of which all have heard: now they can say what they call.
+/// Throws on all ranks if some differ, of which those that compare in rounds have heard.
 template <message_transport Transport>
 void throw_if_differs(Transport& wire, const contract_head& known, const call& ours, const call_site& where) {
-    if (known.differ != 0) [[unlikely]]
-        join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+    if (known.differ == 0) [[likely]]
+        return;
+    if (wire.size() <= most_direct_ranks) meet_others(wire, where);
+    throw_mismatch(wire, ours, where);
 }
 
 /// Compares what all ranks call, and throws on all of them if they differ.
@@ -271,6 +149,8 @@ template <message_transport Transport, class Load, class Join>
 [[gnu::always_inline]] inline const std::byte* compare_calls(Transport& wire, const call& ours, std::uint64_t print,
                                                              call_site where, const contract_room& room,
                                                              const Load& load, const Join& join) {
+    if constexpr (!Load::in_parts)
+        if (load.cut.direct) return carry_directly(wire, ours, print, where, room, load, join);
     contract_head known{print, 0, 0};
     const std::byte* payload = nullptr;
     const auto lead = [&] { payload = lead_pieces(wire, known, where, room, load, join); };
@@ -299,7 +179,7 @@ void compare_and_ride(Transport& wire, const call& ours, std::uint64_t print, ca
 /// The same without a payload.
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
-    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load{},
+    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load::none(wire),
                   [](testimony, const std::byte*, std::byte*, std::size_t) {});
 }
 

@@ -48,6 +48,10 @@ constexpr std::size_t head_bytes(const Transport& wire) noexcept {
 /// The longest payload that a message of a contract brings, and that travels in its own message whatever the wire; in bytes.
 inline constexpr std::size_t longest_load = std::size_t{64} << 10;
 inline constexpr std::size_t longest_rider = 8192;
+inline constexpr std::size_t longest_direct = 2048;  // a vector that each rank sends to all others
+
+/// The most ranks of which each may send its part of a contract to all others at once.
+inline constexpr int most_direct_ranks = 8;
 
 /// How a payload of `bytes` travels with a contract over `wire`: it rides in the contract's message, or follows it in pieces,
 /// each of whole elements of `unit` bytes.
@@ -57,11 +61,14 @@ struct load_cut {
     std::size_t bytes = 0;
     std::size_t piece = 0;   // bytes of one
     std::size_t pieces = 0;  // 0 if it rides
+    bool direct = false;     // in messages from each rank to each
 
     load_cut() = default;
     template <class Transport>
     load_cut(const Transport& wire, std::size_t payload, std::size_t unit, flow way) noexcept : bytes{payload} {
         const segmenting& cut = cut_of(wire);
+        direct = goes_directly(wire, bytes);
+        if (direct) return;
         const std::size_t whole = head_bytes(wire) + bytes;
         // of up to three ranks two exchange at a time, and mostly have a core each: there one message takes less than three
         const std::size_t most = wire.size() < 4 ? cut.quick_bytes : cut.quick_message;
@@ -75,6 +82,18 @@ struct load_cut {
     static bool rides(const Transport& wire, std::size_t payload) noexcept {
         const std::size_t most = cut_of(wire).short_bytes;
         return payload <= longest_rider && (most == 0 || head_bytes(wire) + payload <= most);
+    }
+    /// Whether blocks of up to `longest` bytes ride in messages from each rank to each: among few ranks, but more than two, of
+    /// which rounds take as many messages.
+    template <class Transport>
+    static bool rides_directly(const Transport& wire, std::size_t longest) noexcept {
+        return wire.size() > 2 && wire.size() <= most_direct_ranks && rides(wire, longest);
+    }
+    /// The same of a vector that all of them bring, and fold.
+    template <class Transport>
+    static bool goes_directly(const Transport& wire, std::size_t vector) noexcept {
+        const std::size_t quick = cut_of(wire).quick_bytes;
+        return rides_directly(wire, vector) && vector <= (wire.size() == 3 && quick > 0 ? quick : longest_direct);
     }
     /// Of a part that never rides, where a program cuts the vector into `chunks`.
     static load_cut of_part(const segmenting& cut, std::size_t payload, std::size_t unit, int chunks) noexcept {
@@ -112,6 +131,11 @@ struct contract_load {
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
 
+    /// Of a contract that brings none.
+    template <class Transport>
+    static contract_load none(const Transport& wire) noexcept {
+        return {load_cut{wire, 0, 1, flow::among_all}};
+    }
     bool moves(int from, int to, int round, int size) const noexcept {
         return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size);
     }

@@ -31,12 +31,19 @@ public:
     /// Sends what a rank says, and behind it `riding` bytes of `body`.
     [[gnu::always_inline]] ticket send(Transport& wire, int peer, std::byte* body, const contract_head& says,
                                        std::size_t riding) const {
-        if constexpr (marking_transport<Transport>)
-            if (marks_ && says.differ == 0 && says.pieces == 0)
-                return wire.send_marked(peer, body, riding, mark_of(says.call));
-        std::memcpy(body - before, &says, before);  // a body of gathered blocks begins anywhere
-        if constexpr (marking_transport<Transport>)
+        put(body, says);
+        return send_put(wire, peer, body, says, riding);
+    }
+    /// The same in two: what is put before a body once can be sent to many.
+    [[gnu::always_inline]] void put(std::byte* body, const contract_head& says) const noexcept {
+        if (!is_mark(says)) std::memcpy(body - before, &says, before);  // a body of gathered blocks begins anywhere
+    }
+    [[gnu::always_inline]] ticket send_put(Transport& wire, int peer, const std::byte* body, const contract_head& says,
+                                           std::size_t riding) const {
+        if constexpr (marking_transport<Transport>) {
+            if (is_mark(says)) return wire.send_marked(peer, body, riding, mark_of(says.call));
             if (marks_) return wire.send_marked(peer, body - before, before, 0);
+        }
         return wire.send(peer, body - before, before + riding, tag);
     }
 
@@ -67,6 +74,8 @@ private:
         const auto mark = static_cast<std::uint32_t>(call >> (64 - mark_bits));
         return mark != 0 ? mark : 1;
     }
+
+    bool is_mark(const contract_head& says) const noexcept { return marks_ && says.differ == 0 && says.pieces == 0; }
 
     bool marks_ = false;
     std::size_t head_ = before;  // bytes of a body before which a head is received

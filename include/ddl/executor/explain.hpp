@@ -95,7 +95,8 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
         spelled<Chosen>::append(line);
         if (is_selected<Schedule>) line.append(", selected for this size");
         const auto say = [&line](const load_cut& load) {
-            if (load.pieces == 0) line.append(", in the messages that compare the calls");
+            if (load.direct) line.append(", in the messages that compare the calls, from each rank to each");
+            else if (load.pieces == 0) line.append(", in the messages that compare the calls");
             else line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes", load.piece);
         };
         constexpr bool among_all = What == collective::reduce_scatter || What == collective::all_gather;
@@ -105,9 +106,12 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
         if constexpr (blocks && suits_riding<What, Chosen, value>)
             if (rides<What, value>(ranks, count)) {
                 load_cut load;
-                if (What == collective::reduce_scatter && !scattered_blocks_ride(ranks, count, sizeof(value)))
+                load.direct = blocks_go_directly<value>(ranks, count);
+                if (What == collective::reduce_scatter && !load.direct &&
+                    !scattered_blocks_ride(ranks, count, sizeof(value)))
                     load = whole_load<value>(ranks, count, flow::among_all);
-                if (What == collective::scatter) load = whole_load<value>(ranks, count, flow::from_root);
+                if (What == collective::scatter && !load.direct)
+                    load = whole_load<value>(ranks, count, flow::from_root);
                 say(load);
                 if (!among_all) line.append(", if they are compared");
             }

@@ -67,7 +67,8 @@ public:
     /// Compares the call over all ranks.
     void compare() {
         if (Checking::compares && wire_.size() > 1)
-            compare_and_carry({wire_, 0}, contract_load{}, [](testimony, const std::byte*, std::byte*, std::size_t) {});
+            compare_and_carry({wire_, 0}, contract_load::none(wire_),
+                              [](testimony, const std::byte*, std::byte*, std::size_t) {});
     }
 
     /// Compares the call, and moves a payload on the way. Where it is then.
@@ -80,6 +81,12 @@ public:
     template <class Rider>
     void compare_and_ride(Rider rider) {
         comparing([&] { ddl::compare_and_ride(wire_, what_, print_, where_, rider); });
+    }
+
+    /// Compares the call, and sends `leaving(peer)` to each other rank on the way: see `compare_directly`.
+    template <class Leaving>
+    void compare_directly(const contract_room& room, const Leaving& leaving) {
+        comparing([&] { ddl::compare_directly(wire_, what_, print_, where_, room, leaving); });
     }
 
     /// `act` as one that leaves word if it throws: before messages are given up, which may last.

@@ -66,8 +66,9 @@ public:
         message_ = std::move(message);
         done_ = false;
     }
+    [[gnu::always_inline]] bool has_ended() { return done_ || (done_ = wire_.test(message_)); }
     [[gnu::always_inline]] void complete(const call_site& where) {
-        if (done_ || (done_ = wire_.test(message_))) return;
+        if (has_ended()) return;
         message_wait<Transport> waiting{wire_, where};
         while (!(done_ = wire_.test(message_))) waiting.pause(peer_);
     }
@@ -103,6 +104,7 @@ public:
     }
     const typename Transport::ticket& operator[](std::size_t index) noexcept { return at(index).message(); }
     std::size_t count() const noexcept { return count_; }
+    bool has_ended(std::size_t index) { return at(index).has_ended(); }
 
     /// Waits until the first `count` have ended.
     void complete(std::size_t count, const call_site& where) {

@@ -47,9 +47,16 @@ load_cut whole_load(const Transport& wire, std::size_t count, flow way) noexcept
     return {wire, count * sizeof(Value), sizeof(Value), way};
 }
 
-/// Whether the payload of a call of `count` values goes with the contract, of a collective by that schedule.
+/// Whether blocks of `count` values in all ride in messages from each rank to each.
+template <class Value, message_transport Transport>
+bool blocks_go_directly(const Transport& wire, std::size_t count) noexcept {
+    return load_cut::rides_directly(wire, partition{count, wire.size()}.longest() * sizeof(Value));
+}
+
+/// Whether the payload of a call of `count` values goes with the contract, of a collective of blocks by that schedule.
 template <collective What, class Value, message_transport Transport>
 bool rides(const Transport& wire, std::size_t count) noexcept {
+    if (blocks_go_directly<Value>(wire, count)) return true;
     if constexpr (What == collective::all_gather || What == collective::gather)
         return gathered_rider::fits(wire, count, sizeof(Value));
     else if constexpr (What == collective::reduce_scatter)
@@ -98,17 +105,44 @@ template <class Op, class Element, class Checking, message_transport Transport>
     return reinterpret_cast<const accumulator*>(result);
 }
 
-/// Gathers the blocks of all ranks, `own` of this one, while their calls are compared. Where they lie in the order of ranks,
-/// `count` elements, once all agree.
+/// Gathers the blocks of all ranks into `out`, `own` of this one, while their calls are compared: on all ranks, or on `root`.
 template <class Element, class Checking, message_transport Transport>
-const Element* gather_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* own,
-                                    std::size_t count) {
+void gather_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* own, Element* out,
+                          std::size_t count, flow way, int root) {
     const partition blocks{count, wire.size()};
+    const int rank = wire.rank();
+    const std::size_t length = blocks.length(rank);
+    const bool takes = way == flow::among_all || rank == root;
+    if (blocks_go_directly<Element>(wire, count)) {
+        const contract_room room{wire, 0};
+        const riding_part block{room.arrival(rank), length * sizeof(Element)};
+        kernel::copy(own, reinterpret_cast<Element*>(block.body), length);
+        here.compare_directly(room, [&](int peer) {
+            return way == flow::among_all || peer == root ? block : riding_part{block.body, 0};
+        });
+        here.end();
+        for (int r = 0; takes && r < wire.size(); ++r)
+            kernel::copy(reinterpret_cast<const Element*>(room.arrival(r)), out + blocks.first(r), blocks.length(r));
+        return;
+    }
     const gathered_rider rider{{wire, count * sizeof(Element)}, blocks, sizeof(Element)};
-    kernel::copy(own, reinterpret_cast<Element*>(rider.block(wire.rank())), blocks.length(wire.rank()));
+    kernel::copy(own, reinterpret_cast<Element*>(rider.block(rank)), length);
     here.compare_and_ride(rider);
     here.end();
-    return reinterpret_cast<const Element*>(rider.block(0));
+    if (takes) kernel::copy(reinterpret_cast<const Element*>(rider.block(0)), out, count);
+}
+
+/// Sends each rank its block of what lies at `data`, as `Value`s, while calls are compared. In `room.arrival` are those that
+/// came then, and in the slots those that left.
+template <class Value, class Element, class Checking, message_transport Transport>
+void send_blocks(message_call<Checking, Transport>& here, const contract_room& room, const partition& blocks,
+                 const Element* data) {
+    const std::size_t longest = blocks.longest() * sizeof(Value);
+    for (int r = 0; r < blocks.parts; ++r)
+        kernel::convert(data + blocks.first(r), reinterpret_cast<Value*>(room.slot(r, longest)), blocks.length(r));
+    here.compare_directly(room, [&](int peer) {
+        return riding_part{room.slot(peer, longest), blocks.length(peer) * sizeof(Value)};
+    });
 }
 
 /// Folds the vectors of all ranks so, of which each finishes its own block into `out`.
@@ -119,7 +153,15 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
     const accumulator* own = nullptr;
-    if (scattered_blocks_ride(wire, count, sizeof(accumulator))) {
+    if (blocks_go_directly<accumulator>(wire, count)) {
+        const std::size_t longest = blocks.longest() * sizeof(accumulator);
+        const contract_room room{wire, contract_room::with_slots(wire.size(), longest)};
+        send_blocks<accumulator>(here, room, blocks, in);
+        kernel::copy(room.slot(rank, longest), room.arrival(rank), blocks.length(rank) * sizeof(accumulator));
+        own = reinterpret_cast<const accumulator*>(fold_as_by_doubling(
+            room, wire.size(), blocks.length(rank) * sizeof(accumulator), here.telling(join_bytes<accumulator>(op))));
+        here.end();
+    } else if (scattered_blocks_ride(wire, count, sizeof(accumulator))) {
         const auto combine = here.telling(combine_bytes<accumulator>(op));
         using rider = scattered_rider<decltype(combine)>;
         const rider all{
@@ -141,6 +183,17 @@ void exchange_with_contract(message_call<Checking, Transport>& here, Transport& 
                             std::size_t count) {
     const std::size_t bytes = count * sizeof(Element);
     const int size = wire.size();
+    if (blocks_go_directly<Element>(wire, count)) {
+        const partition blocks{count, size};
+        const std::size_t each = bytes / static_cast<std::size_t>(size);
+        const contract_room room{wire, contract_room::with_slots(size, each)};
+        send_blocks<Element>(here, room, blocks, in);
+        here.end();
+        for (int r = 0; r < size; ++r)
+            kernel::copy(reinterpret_cast<const Element*>(r == wire.rank() ? room.slot(r, each) : room.arrival(r)),
+                         out + blocks.first(r), blocks.longest());
+        return;
+    }
     const exchanged_rider rider{
         {wire, contract_room::with_packed(bytes)}, size, bytes / static_cast<std::size_t>(size)};
     kernel::copy(reinterpret_cast<const std::byte*>(in), rider.slot(0), bytes);
@@ -165,10 +218,20 @@ const std::byte* carry_from_root(message_call<Checking, Transport>& here, Transp
 template <class Element, class Checking, message_transport Transport>
 void scatter_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in, Element* out,
                            std::size_t count, int root) {
+    const partition blocks{count, wire.size()};
+    const int rank = wire.rank();
+    if (blocks_go_directly<Element>(wire, count)) {
+        const std::size_t longest = blocks.longest() * sizeof(Element);
+        const contract_room room{wire, contract_room::with_slots(wire.size(), longest)};
+        if (rank == root) send_blocks<Element>(here, room, blocks, in);
+        else here.compare_directly(room, [&](int) { return riding_part{room.own, 0}; });
+        here.end();
+        const std::byte* const own = rank == root ? room.slot(rank, longest) : room.arrival(root);
+        return kernel::copy(reinterpret_cast<const Element*>(own), out, blocks.length(rank));
+    }
     const auto cut = whole_load<Element>(wire, count, flow::from_root);
     const auto* const all = reinterpret_cast<const Element*>(carry_from_root(here, wire, cut, in, root));
-    const partition blocks{count, wire.size()};
-    kernel::copy(all + blocks.first(wire.rank()), out, blocks.length(wire.rank()));
+    kernel::copy(all + blocks.first(rank), out, blocks.length(rank));
 }
 
 /// An allreduce whose first half goes with the contract: nothing is written to `out` before all agree.

@@ -129,7 +129,7 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (suits_riding<collective::all_gather, Chosen, Element>)
             if (rides<collective::all_gather, Element>(wire, count))
-                return kernel::copy(gather_with_contract(here, wire, in, count), out, count);
+                return gather_with_contract(here, wire, in, out, count, flow::among_all, 0);
         here.compare();
         const auto program = all_gather_program<Chosen>(wire.size());
         constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
@@ -180,11 +180,8 @@ void gather_over(Transport& wire, const Element* in, Element* out, std::size_t c
     const int rank = wire.rank();
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::gather, Chosen, Element>)
-            if (rides<collective::gather, Element>(wire, count)) {
-                const Element* const all = gather_with_contract(here, wire, in, count);
-                if (rank == root) kernel::copy(all, out, count);
-                return;
-            }
+            if (rides<collective::gather, Element>(wire, count))
+                return gather_with_contract(here, wire, in, out, count, flow::to_root, root);
         here.compare();
         const auto program = Chosen::gather(wire.size(), root);
         const auto place = even_chunks{blocks};
