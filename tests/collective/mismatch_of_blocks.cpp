@@ -126,3 +126,26 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_allreduce_in_rounds, Place, every_place) {
         throw failure;
     });
 }
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_several_in_rounds_and_several_in_one_step, Place, every_place) {
+    for (const int size : {5, 6, 7})
+        for (int shift = 0; shift < 3; ++shift)
+            Place::run(size, [&](auto& ranks) {
+                const std::string where = "rank " + std::to_string(ranks.rank()) + " of " + std::to_string(size) +
+                                          ", shifted by " + std::to_string(shift);
+                std::vector<int> block(5, 1), all(5 * static_cast<std::size_t>(size), -7), result(10'000, -7);
+                const std::vector<int> in(10'000, 1);
+                const ddl::error failure = error_of([&] {
+                    switch ((ranks.rank() + shift) % 3) {
+                        case 0: return ddl::barrier(ranks);
+                        case 1: return ddl::all_gather(ranks, block, all);
+                        default: return ddl::allreduce(ranks, in, result);
+                    }
+                });
+                require(failure.code() == ddl::errc::mismatch, where + ": " + failure.what());
+                require(all == std::vector<int>(all.size(), -7), where + ": gathered");
+                require(result == std::vector<int>(result.size(), -7), where + ": reduced");
+                ddl::allreduce(ranks, block);
+                require(block == std::vector<int>(block.size(), size), where + ": out of order afterwards");
+            });
+}

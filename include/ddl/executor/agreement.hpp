@@ -47,7 +47,7 @@ enum class testimony { below, above, all };
 
 /// A round of a contract as a rank sees it: whom it sends to and hears from, -1 for nobody.
 ///
-/// Contracts go by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
+/// Contracts in rounds go by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
 struct contract_round {
     int to = -1;
     int from = -1;

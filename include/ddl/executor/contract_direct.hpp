@@ -130,16 +130,16 @@ void meet_others(Transport& wire, call_site where) {
         if (peers.to >= 0) sent_to[peers.to] = true;
         if (peers.from >= 0) heard_from[peers.from] = true;
     }
-    for (int distance = 1; distance < size; ++distance) {
-        const int to = wrap(rank + distance, size);
-        const int from = wrap(rank - distance, size);
-        pending_message<Transport> sent{wire};
-        pending_message<Transport> received{wire};
-        if (!sent_to[to]) sent.begin(to, first.send(wire, to, room.own, {0, 1, 0}, 0));
-        if (!heard_from[from]) received.begin(from, first.receive(wire, from, room.other));
-        received.complete(where);
-        sent.complete(where);
+    pending_messages<Transport, most_direct_ranks> received{wire};
+    pending_messages<Transport, most_direct_ranks> sent{wire};
+    const contract_head says{0, 1, 0};
+    first.put(room.own, says);
+    for (int peer = 0; peer < size; ++peer) {
+        if (peer != rank && !heard_from[peer]) received.add(peer, first.receive(wire, peer, room.arrival(peer)));
+        if (peer != rank && !sent_to[peer]) sent.add(peer, first.send_put(wire, peer, room.own, says, 0));
     }
+    received.complete(where);
+    sent.complete(where);
 }
 
 }  // namespace ddl

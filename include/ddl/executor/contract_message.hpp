@@ -10,7 +10,7 @@
 
 namespace ddl {
 
-/// The first message of a rank in a round of a contract: it says what the rank calls.
+/// The first message of a rank to another in a contract: it says what the rank calls.
 ///
 /// It does so in a head, behind which payload may ride. Where messages bear marks, one whose rank knows of no difference is the
 /// payload alone: its mark stands for the call, so a library that sends few bytes in a quicker way sends as many of payload in
