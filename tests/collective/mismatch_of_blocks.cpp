@@ -28,7 +28,7 @@ using every_place = std::tuple<places::messages<1>, places::messages<2>, places:
 /// One of `size` ranks calls something else than the rest, each in turn: nothing is written, and all hear of it.
 template <class Place, class Call>
 void disagree(const char* name, Call call) {
-    const bool some = std::same_as<Place, places::messages<2>>;  // more ranks, which take long
+    const bool some = std::same_as<Place, places::messages<4>>;  // more ranks, which take long
     for (const int size : some ? std::vector{3, 4, 7, 8} : std::vector{3, 4})
         Place::run(size, [&](auto& ranks) {
             const auto p = static_cast<std::size_t>(size);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_allreduce_in_rounds, Place, every_place) {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_several_in_rounds_and_several_in_one_step, Place, every_place) {
-    for (const int size : {5, 6, 7})
+    for (const int size : {5, 7})
         for (int shift = 0; shift < 3; ++shift)
             Place::run(size, [&](auto& ranks) {
                 const std::string where = "rank " + std::to_string(ranks.rank()) + " of " + std::to_string(size) +
