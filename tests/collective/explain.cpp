@@ -2,6 +2,7 @@
 #include <ddl/all_gather.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/reduce.hpp>
 #include <ddl/reduce_scatter.hpp>
 #include <ddl/scatter.hpp>
 
@@ -105,6 +106,27 @@ BOOST_AUTO_TEST_CASE(short_blocks_travel_with_the_comparison) {
         std::vector<float> longer(20'000), longest(40'000);
         says(ddl::explain(ddl::all_gather_init(ranks, longer, longest)), "2 ranks: recursive_halving");
     });
+}
+
+BOOST_AUTO_TEST_CASE(short_vectors_from_and_to_a_root_travel_with_the_comparison) {
+    const auto line_of_each = [](int size, std::size_t count) {
+        std::string lines;
+        places::messages<1>::run(size, [&](auto& ranks) {
+            std::vector<float> data(count);
+            const std::string broadcast = ddl::explain(ddl::broadcast_init<ddl::tree>(ranks, data));
+            const std::string reduce = ddl::explain(ddl::reduce_init<ddl::tree>(ranks, data));
+            if (ranks.rank() != 0) return;
+            for (const std::string& line : {broadcast, reduce}) lines += line.substr(line.find("ranks: ")) + "; ";
+        });
+        return lines;
+    };
+    BOOST_TEST(line_of_each(2, 100) ==
+               "ranks: tree, in the messages that compare the calls, if they are compared; "
+               "ranks: tree, in the messages that compare the calls, if they are compared; ");
+    BOOST_TEST(line_of_each(3, 100) ==
+               "ranks: tree, in the messages that compare the calls, from each rank to each, if they are compared; "
+               "ranks: tree, in the messages that compare the calls, from each rank to each, if they are compared; ");
+    BOOST_TEST(line_of_each(2, 100'000) == "ranks: tree; ranks: tree; ");
 }
 
 BOOST_AUTO_TEST_CASE(levels_are_named_one_by_one) {

@@ -99,6 +99,7 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
             else if (load.pieces == 0) line.append(", in the messages that compare the calls");
             else line.append(", beside the messages that compare the calls, in pieces of up to %zu bytes", load.piece);
         };
+        const char* const unless_unchecked = ", if they are compared";
         constexpr bool among_all = What == collective::reduce_scatter || What == collective::all_gather;
         constexpr bool blocks =
             among_all || What == collective::gather || What == collective::scatter || What == collective::all_to_all;
@@ -113,7 +114,17 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
                 if (What == collective::scatter && !load.direct)
                     load = whole_load<value>(ranks, count, flow::from_root);
                 say(load);
-                if (!among_all) line.append(", if they are compared");
+                if (!among_all) line.append(unless_unchecked);
+            }
+        if constexpr (What == collective::broadcast && suits_contract<Chosen, tree, Element>)
+            if (const auto load = whole_load<Element>(ranks, count, flow::from_root); copies_pay(ranks, load)) {
+                say(load);
+                line.append(unless_unchecked);
+            }
+        if constexpr (What == collective::reduce && suits_contract<Chosen, tree, accumulator>)
+            if (const auto load = whole_load<accumulator>(ranks, count, flow::to_root); load.fits()) {
+                say(load);
+                line.append(unless_unchecked);
             }
         if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());

@@ -12,6 +12,8 @@
 #include <ddl/schedule/recursive_halving.hpp>
 #include <ddl/schedule/tree.hpp>
 
+#include <bit>
+
 // The collectives whose payload goes with the contract.
 namespace ddl {
 
@@ -45,6 +47,14 @@ inline constexpr bool suits_riding = suits_contract<Chosen, typename rider_of<Wh
 template <class Value, message_transport Transport>
 load_cut whole_load(const Transport& wire, std::size_t count, flow way) noexcept {
     return {wire, count * sizeof(Value), sizeof(Value), way};
+}
+
+/// Whether a broadcast that travels so is copied, for nothing is written before all agree: the copy of a long one pays where it
+/// saves rounds, and leaves in the first.
+template <message_transport Transport>
+bool copies_pay(const Transport& wire, const load_cut& cut) noexcept {
+    const auto ranks = static_cast<unsigned>(wire.size());
+    return cut.fits() && (cut.bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks)));
 }
 
 /// Whether blocks of `count` values in all ride in messages from each rank to each.

@@ -9,8 +9,6 @@
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 
-#include <bit>
-
 // The collectives over ranks that send each other messages.
 namespace ddl {
 
@@ -154,11 +152,8 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
                                            describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
     const std::size_t bytes = count * sizeof(Element);
     with_schedule<Schedule>(bytes, [&]<class Chosen>() {
-        // nothing is written before all agree; the copy of a long one pays where it saves rounds, and leaves in the first
-        const auto ranks = static_cast<unsigned>(wire.size());
-        const bool copies = bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks));
         if constexpr (Checking::compares && suits_contract<Chosen, tree, Element>)
-            if (const auto cut = whole_load<Element>(wire, count, flow::from_root); copies && cut.fits()) {
+            if (const auto cut = whole_load<Element>(wire, count, flow::from_root); copies_pay(wire, cut)) {
                 const std::byte* const result = carry_from_root(here, wire, cut, data, root);
                 if (wire.rank() != root) kernel::copy(result, reinterpret_cast<std::byte*>(data), bytes);
                 return;
