@@ -5,7 +5,7 @@
 #include <ddl/executor/over_contract.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
-#include <ddl/schedule/halving_or_doubling.hpp>
+#include <ddl/schedule/halving_direct_or.hpp>
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 

@@ -5,7 +5,7 @@
 #include <ddl/schedule/cost.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/few_or_many.hpp>
-#include <ddl/schedule/halving_or_doubling.hpp>
+#include <ddl/schedule/halving_direct_or.hpp>
 #include <ddl/schedule/hierarchical.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 #include <ddl/schedule/recursive_halving.hpp>
@@ -35,14 +35,16 @@ template <class Transport>
 inline constexpr link_cost link_of = links::hundred_gigabit;
 
 /// Doubling up to about the length at which halving becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
-/// From half of that up to twice as much the number of ranks decides.
+/// From half of that up to eight times as much the number of ranks decides: the more there are, the later so many messages pay.
 template <class Transport>
 inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
 template <class Transport>
-using doubling_then_halving =
-    selected<at_most<halving_pays<Transport> / 2, recursive_doubling>,
-             at_most<2 * halving_pays<Transport>, halving_or_doubling>, otherwise<recursive_halving>>;
+using doubling_then_halving = selected<at_most<halving_pays<Transport> / 2, recursive_doubling>,
+                                       at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
+                                       at_most<2 * halving_pays<Transport>, halving_direct_or<3, recursive_doubling>>,
+                                       at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>,
+                                       otherwise<recursive_halving>>;
 template <class Transport>
 using tree_then_halving = selected<
     at_most<crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>), tree>,

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/schedule/direct.hpp>
+#include <ddl/schedule/recursive_doubling.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
+#include <ddl/schedule/selected.hpp>
+
+#include <bit>
+#include <cstddef>
+
+namespace ddl {
+
+/// `recursive_halving` among a power of two of ranks, `direct` among up to `Few` others, `Many` among more:
+/// `halving_direct_or<3, recursive_doubling>`. For vectors that are neither short nor long, for what halving saves of their bytes
+/// costs other numbers of ranks more messages. `Many` is a textbook schedule.
+///
+/// Cost and order: those of the one that it is.
+template <int Few, class Many>
+struct halving_direct_or {
+    static constexpr const char* name = "halving_direct_or";
+
+    /// Calls `use.template operator()<Schedule>()` with what it is among `ranks` ranks.
+    template <class Use>
+    static constexpr decltype(auto) among(int ranks, Use&& use) {
+        if (std::has_single_bit(static_cast<unsigned>(ranks))) return use.template operator()<recursive_halving>();
+        if (ranks <= Few) return use.template operator()<direct>();
+        return use.template operator()<Many>();
+    }
+
+    struct program {
+        int ranks;
+        constexpr int size() const noexcept { return ranks; }
+        constexpr int chunks() const noexcept {
+            return among(ranks, [&]<class Schedule>() { return Schedule::chunks(ranks); });
+        }
+        constexpr int rounds() const noexcept {
+            return among(ranks, [&]<class Schedule>() { return Schedule::rounds(ranks); });
+        }
+        constexpr int width(int rank, int round) const noexcept {
+            return among(ranks, [&]<class Schedule>() { return Schedule::round(rank, ranks, round).size(); });
+        }
+        constexpr transfer at(int rank, int round, int index) const noexcept {
+            return among(ranks, [&]<class Schedule>() { return Schedule::round(rank, ranks, round)[index]; });
+        }
+    };
+    static constexpr program allreduce(int size) noexcept { return {size}; }
+};
+static_assert(schedule<halving_direct_or<3, recursive_doubling>>);
+
+template <int Few, class Many>
+struct arguments_of<halving_direct_or<Few, Many>> {
+    static constexpr bool fit = textbook<Many>;
+    static constexpr void complain() noexcept {
+        static_assert(fit,
+                      "ddl: halving_direct_or takes a textbook schedule for many ranks; write "
+                      "ddl::halving_direct_or<3, ddl::recursive_doubling>");
+    }
+};
+
+/// A schedule is itself among any number of ranks; `halving_direct_or` passes on to one of its three.
+template <class Schedule>
+struct among_ranks {
+    template <class Use>
+    static constexpr decltype(auto) make(int, Use& use) {
+        return use.template operator()<Schedule>();
+    }
+};
+template <int Few, class Many>
+struct among_ranks<halving_direct_or<Few, Many>> {
+    template <class Use>
+    static constexpr decltype(auto) make(int ranks, Use& use) {
+        return halving_direct_or<Few, Many>::among(ranks, use);
+    }
+};
+
+/// As `with_schedule`, with the one that `halving_direct_or` is among `ranks` ranks.
+template <class Schedule, class Use>
+constexpr decltype(auto) with_schedule(std::size_t bytes, int ranks, Use&& use) {
+    return with_schedule<Schedule>(
+        bytes, [&]<class Chosen>() -> decltype(auto) { return among_ranks<Chosen>::make(ranks, use); });
+}
+
+}  // namespace ddl
