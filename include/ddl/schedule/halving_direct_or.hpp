@@ -46,7 +46,8 @@ struct halving_direct_or {
     };
     static constexpr program allreduce(int size) noexcept { return {size}; }
 };
-static_assert(schedule<halving_direct_or<3, recursive_doubling>>);
+static_assert(schedule<halving_direct_or<3, recursive_doubling>> &&
+              !has_halves<halving_direct_or<3, recursive_doubling>>);
 
 template <int Few, class Many>
 struct arguments_of<halving_direct_or<Few, Many>> {
@@ -58,27 +59,13 @@ struct arguments_of<halving_direct_or<Few, Many>> {
     }
 };
 
-/// A schedule is itself among any number of ranks; `halving_direct_or` passes on to one of its three.
-template <class Schedule>
-struct among_ranks {
-    template <class Use>
-    static constexpr decltype(auto) make(int, Use& use) {
-        return use.template operator()<Schedule>();
-    }
-};
-template <int Few, class Many>
-struct among_ranks<halving_direct_or<Few, Many>> {
-    template <class Use>
-    static constexpr decltype(auto) make(int ranks, Use& use) {
-        return halving_direct_or<Few, Many>::among(ranks, use);
-    }
-};
-
-/// As `with_schedule`, with the one that `halving_direct_or` is among `ranks` ranks.
+/// As `with_schedule`; a schedule that depends on how many `ranks` there are passes on to what it is `among` them.
 template <class Schedule, class Use>
 constexpr decltype(auto) with_schedule(std::size_t bytes, int ranks, Use&& use) {
-    return with_schedule<Schedule>(
-        bytes, [&]<class Chosen>() -> decltype(auto) { return among_ranks<Chosen>::make(ranks, use); });
+    return with_schedule<Schedule>(bytes, [&]<class Chosen>() -> decltype(auto) {
+        if constexpr (requires { Chosen::among(ranks, use); }) return Chosen::among(ranks, use);
+        else return use.template operator()<Chosen>();
+    });
 }
 
 }  // namespace ddl
