@@ -42,6 +42,12 @@ struct leaving : ddl::recording {
     std::string steps;
 };
 
+// Ranks that were dealt to hosts in turn.
+struct dealt : ddl::recording {
+    explicit dealt(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    static constexpr bool dealt_in_turn() noexcept { return true; }
+};
+
 namespace {
 
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
@@ -247,4 +253,26 @@ BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {
                             });
                         },
                         {.eager_limit = 0, .limit = patient});
+}
+
+/// The first rank to which rank 0 of 8 sends half of a long vector.
+template <class Ranks>
+int first_partner() {
+    int partner = -1;
+    ddl::recording::run(8, [&](ddl::recording& wire) {
+        Ranks ranks{std::move(wire)};
+        const std::size_t count = 8 * segment;
+        sums<ddl::recursive_halving>(ranks, count);
+        if (ranks.rank() != 0) return;
+        for (const ddl::recording::event& each : ranks.log())
+            if (partner < 0 && each.kind == ddl::recording::direction::send &&
+                each.bytes == cut.length(count / 2 * sizeof(int), sizeof(int), 8))
+                partner = each.peer;
+    });
+    return partner;
+}
+
+BOOST_AUTO_TEST_CASE(halves_go_to_the_rank_that_lies_closest) {
+    BOOST_TEST(first_partner<leaving>() == 1, "a neighbour");
+    BOOST_TEST(first_partner<dealt>() == 4, "half of all ranks away");
 }

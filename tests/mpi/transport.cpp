@@ -16,6 +16,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <sched.h>
 #include <span>
 #include <string>
 #include <unistd.h>
@@ -462,4 +463,29 @@ BOOST_AUTO_TEST_CASE(more_bytes_than_an_int_can_count_are_one_message,
         wait(wire, last);
         BOOST_TEST(values[11] == value(1));
     }
+}
+
+BOOST_AUTO_TEST_CASE(it_knows_whether_ranks_were_dealt_to_cores_in_turn) {
+    cpu_set_t before;
+    BOOST_REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+    std::vector<std::size_t> cores;
+    for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+        if (CPU_ISSET(core, &before)) cores.push_back(core);
+    int usable = static_cast<int>(cores.size());
+    MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (usable < 2) return;  // a launcher has bound them already
+    const ddl::mpi free{MPI_COMM_WORLD, patient};
+    BOOST_TEST(!free.dealt_in_turn());
+    const auto bound = [&](int index) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cores[static_cast<std::size_t>(index)], &one);
+        BOOST_REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+        const ddl::mpi wire{MPI_COMM_WORLD, patient};
+        return wire.dealt_in_turn();
+    };
+    BOOST_TEST(bound(free.rank() % 2) == (free.size() == 4), "0 1 0 1");
+    BOOST_TEST(!bound(2 * free.rank() / free.size()), "0 0 1 1");
+    BOOST_TEST(!bound(0), "all on one");
+    BOOST_REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }

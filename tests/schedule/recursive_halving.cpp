@@ -92,6 +92,36 @@ BOOST_DATA_TEST_CASE(after_the_first_half_rank_r_owns_chunk_r, data::xrange(2, 6
     }
 }
 
+BOOST_DATA_TEST_CASE(an_allreduce_among_a_power_of_two_exchanges_the_longest_parts_with_neighbours,
+                     data::make({2, 4, 8, 64}), size) {
+    const auto program = ddl::allreduce_program<recursive_halving>(size);
+    const int half = ddl::ceil_log2(size);
+    for (int rank = 0; rank < size; ++rank)
+        for (int k = 0; k < half; ++k) {
+            const ddl::transfer sent = program.at(rank, k, 0), received = program.at(rank, k, 1);
+            BOOST_TEST((sent.what == action::send && received.what == action::receive_reduce));
+            BOOST_TEST((sent.peer == (rank ^ 1 << k) && received.peer == sent.peer), "round " << k);
+            BOOST_TEST((sent.count == size >> (k + 1) && received.count == sent.count), "round " << k);
+            BOOST_TEST((program.at(rank, 2 * half - 1 - k, 0) == mirrored(received)));
+            BOOST_TEST((program.at(rank, 2 * half - 1 - k, 1) == mirrored(sent)));
+        }
+    BOOST_TEST(bool(ddl::prove_allreduce<ddl::operand_order::ranks>(program)), "and keeps rank order");
+}
+
+BOOST_DATA_TEST_CASE(where_halves_lie_closer_or_are_no_power_of_two_the_rounds_are_its_allreduce, data::xrange(1, 34),
+                     size) {
+    const bool in_pairs = std::has_single_bit(static_cast<unsigned>(size));
+    const auto program =
+        recursive_halving::allreduce(size, in_pairs ? ddl::nearer::halves_apart : ddl::nearer::neighbours);
+    BOOST_TEST(program.rounds() == recursive_halving::rounds(size));
+    for (int rank = 0; rank < size; ++rank)
+        for (int k = 0; k < program.rounds(); ++k) {
+            const auto transfers = recursive_halving::round(rank, size, k);
+            BOOST_TEST(program.width(rank, k) == transfers.size());
+            for (int i = 0; i < transfers.size(); ++i) BOOST_TEST((program.at(rank, k, i) == transfers[i]));
+        }
+}
+
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED
 #elif defined(__has_feature)

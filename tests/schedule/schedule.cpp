@@ -120,9 +120,9 @@ BOOST_DATA_TEST_CASE(a_users_schedules_are_proved_as_ours_are, data::xrange(1, 6
 }
 
 BOOST_DATA_TEST_CASE(the_two_halves_are_the_whole, data::xrange(1, 65), size) {
-    const auto whole = ddl::allreduce_program<ddl::recursive_halving>(size);
-    const auto first = ddl::reduce_scatter_program<ddl::recursive_halving>(size);
-    const auto second = ddl::all_gather_program<ddl::recursive_halving>(size);
+    const auto whole = ddl::allreduce_program<ddl::ring>(size);
+    const auto first = ddl::reduce_scatter_program<ddl::ring>(size);
+    const auto second = ddl::all_gather_program<ddl::ring>(size);
     BOOST_TEST(whole.rounds() == first.rounds() + second.rounds());
     for (int rank = 0; rank < size; ++rank)
         for (int k = 0; k < second.rounds(); ++k)

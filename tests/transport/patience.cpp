@@ -57,3 +57,18 @@ BOOST_AUTO_TEST_CASE(the_environment_may_set_the_limit) {
     }
     ::unsetenv("DDL_TIMEOUT");
 }
+
+BOOST_AUTO_TEST_CASE(a_thread_that_may_run_on_one_core_alone_is_bound_to_it) {
+    cpu_set_t before;
+    BOOST_REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+    BOOST_TEST((ddl::bound_core() < 0) == (CPU_COUNT(&before) > 1));
+    for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+        if (!CPU_ISSET(core, &before)) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        BOOST_REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+        BOOST_TEST(ddl::bound_core() == static_cast<int>(core));
+    }
+    BOOST_REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
+}

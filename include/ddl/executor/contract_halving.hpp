@@ -3,28 +3,15 @@
 
 #include <ddl/executor/contract_load.hpp>
 #include <ddl/executor/partition.hpp>
-#include <ddl/schedule/schedule.hpp>
+#include <ddl/schedule/recursive_halving.hpp>
 
 #include <algorithm>
 #include <bit>
 
 namespace ddl {
 
-/// Recursive halving of a power of two whose pairs meet in the order of a contract, near ranks first: what a rank still works on
-/// before round `round`. It passes the half of that which its partner keeps.
-///
-/// Source: Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005, section 4.5: "recursive vector
-/// halving, distance doubling". Order: keeps rank order.
-constexpr chunk_range left_by_halving(int rank, int size, int round) noexcept {
-    chunk_range left{0, size};
-    for (int k = 0; k < round; ++k) {
-        left.count /= 2;
-        if ((rank >> k & 1) != 0) left.first += left.count;
-    }
-    return left;
-}
-
-/// A payload of which each round of a contract halves what a rank still works on: at last a chunk of its own is left.
+/// A payload of which each round of a contract halves what a rank still works on, as an allreduce by `recursive_halving` does:
+/// its pairs meet in the order of a contract. At last a chunk of its own is left. It keeps rank order.
 struct halving_load {
     static constexpr bool in_parts = true;
 
@@ -63,18 +50,15 @@ private:
 
 /// The second half: the same pairs backwards exchange all that they have.
 struct gather_after_halving {
-    int ranks;
+    recursive_halving::nearest_first whole;
 
-    constexpr int size() const noexcept { return ranks; }
-    constexpr int chunks() const noexcept { return ranks; }
-    constexpr int rounds() const noexcept { return ceil_log2(ranks); }
-    constexpr int width(int, int) const noexcept { return 2; }
+    explicit constexpr gather_after_halving(int ranks) noexcept : whole{recursive_halving::allreduce(ranks)} {}
+    constexpr int size() const noexcept { return whole.size(); }
+    constexpr int chunks() const noexcept { return whole.chunks(); }
+    constexpr int rounds() const noexcept { return whole.rounds() / 2; }
+    constexpr int width(int rank, int round) const noexcept { return whole.width(rank, rounds() + round); }
     constexpr transfer at(int rank, int round, int index) const noexcept {
-        const int halving = rounds() - 1 - round;
-        const int peer = rank ^ 1 << halving;
-        const bool sends = index == 0;
-        const chunk_range moved = left_by_halving(sends ? rank : peer, ranks, halving + 1);
-        return {sends ? action::send : action::receive, peer, moved.first, moved.count};
+        return whole.at(rank, rounds() + round, index);
     }
 };
 static_assert(program<gather_after_halving>);

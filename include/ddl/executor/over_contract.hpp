@@ -76,9 +76,11 @@ bool rides(const Transport& wire, std::size_t count) noexcept {
     else return load_cut::rides(wire, count * sizeof(Value));
 }
 
-/// Whether a payload of `count` elements can be halved beside the contract.
+/// Whether a payload of `count` elements is halved beside the contract, whose rounds begin with neighbours.
 template <class Chosen, class Accumulator, message_transport Transport>
 bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
+    if constexpr (requires { wire.dealt_in_turn(); })
+        if (wire.dealt_in_turn()) return false;  // to exchange long halves with those that lie close saves more
     if constexpr (suits_contract<Chosen, recursive_halving, Accumulator>)
         return halving_load{cut_of(wire), {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
     else return false;

@@ -57,6 +57,17 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     here.end();
 }
 
+/// The program of an allreduce over `wire`, which may know which of its ranks lie closer.
+template <class Schedule, message_transport Transport>
+auto allreduce_program_over(const Transport& wire) noexcept {
+    if constexpr (requires {
+                      wire.dealt_in_turn();
+                      Schedule::allreduce(wire.size(), nearer::neighbours);
+                  })
+        return Schedule::allreduce(wire.size(), wire.dealt_in_turn() ? nearer::halves_apart : nearer::neighbours);
+    else return allreduce_program<Schedule>(wire.size());
+}
+
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
@@ -72,7 +83,7 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
             if (halves_fit_contract<Chosen, accumulator>(wire, count))
                 return halve_with_contract(here, wire, in, out, count, op);
         here.compare();
-        fold_over(here, allreduce_program<Chosen>(wire.size()), in, out, count, op, wire.size(), true);
+        fold_over(here, allreduce_program_over<Chosen>(wire), in, out, count, op, wire.size(), true);
     });
 }
 

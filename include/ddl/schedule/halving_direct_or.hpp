@@ -32,16 +32,22 @@ struct halving_direct_or {
         int ranks;
         constexpr int size() const noexcept { return ranks; }
         constexpr int chunks() const noexcept {
-            return among(ranks, [&]<class Schedule>() { return Schedule::chunks(ranks); });
+            return as_chosen([](const auto& chosen) { return chosen.chunks(); });
         }
         constexpr int rounds() const noexcept {
-            return among(ranks, [&]<class Schedule>() { return Schedule::rounds(ranks); });
+            return as_chosen([](const auto& chosen) { return chosen.rounds(); });
         }
         constexpr int width(int rank, int round) const noexcept {
-            return among(ranks, [&]<class Schedule>() { return Schedule::round(rank, ranks, round).size(); });
+            return as_chosen([=](const auto& chosen) { return chosen.width(rank, round); });
         }
         constexpr transfer at(int rank, int round, int index) const noexcept {
-            return among(ranks, [&]<class Schedule>() { return Schedule::round(rank, ranks, round)[index]; });
+            return as_chosen([=](const auto& chosen) { return chosen.at(rank, round, index); });
+        }
+
+    private:
+        template <class Use>
+        constexpr auto as_chosen(Use use) const noexcept {
+            return among(ranks, [&]<class Schedule>() { return use(allreduce_program<Schedule>(ranks)); });
         }
     };
     static constexpr program allreduce(int size) noexcept { return {size}; }

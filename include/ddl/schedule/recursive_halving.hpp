@@ -6,6 +6,20 @@
 
 namespace ddl {
 
+/// Which ranks lie closer to each other, on a core or a host: neighbours, as where one host is filled after the other, or those
+/// that are half of all ranks apart, as where ranks are dealt to hosts in turn.
+enum class nearer : bool { neighbours, halves_apart };
+
+/// What a rank of a power of two still works on before `round`, where pairs at distances 1, 2, 4, ... halve it.
+constexpr chunk_range left_by_halving(int rank, int size, int round) noexcept {
+    chunk_range left{0, size};
+    for (int k = 0; k < round; ++k) {
+        left.count /= 2;
+        if ((rank >> k & 1) != 0) left.first += left.count;
+    }
+    return left;
+}
+
 /// Recursive halving and doubling: for any number of ranks, without folding any of them away.
 ///
 /// In each round of the first half a rank passes the far half of the chunks that it still works on to the rank that is
@@ -15,9 +29,13 @@ namespace ddl {
 /// A power of two leaves pairs that exchange halves: what a rank passes is one piece, and it waits for one peer. Other
 /// numbers go round a circulant graph: a rank passes to the one ahead, and hears from the one as far behind.
 ///
+/// An allreduce may leave any rank with any chunk in between, so there the pairs of a power of two begin with those that lie
+/// closest, which exchange the most: neighbours, unless told otherwise.
+///
 /// Cost: `2 ceil(log2 p)` steps and `2n(p-1)/p` bytes sent a rank, both bounds met, for every `p`.
 /// Order: rotates the operands, so `Op` must commute.
-/// Source: of the pairs, Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005; of other numbers,
+/// Source: of the pairs, Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005, of an allreduce section
+/// 4.5, "recursive vector halving, distance doubling"; of other numbers,
 /// Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv 2410.14234.
 struct recursive_halving {
     static constexpr const char* name = "recursive_halving";
@@ -30,6 +48,39 @@ struct recursive_halving {
         transfer_list<4> transfers = halving(rank, size, 2 * half - 1 - k);
         for (int i = 0; i < transfers.length; ++i) transfers.items[i] = mirrored(transfers.items[i]);
         return transfers;
+    }
+
+    /// The program of an allreduce.
+    struct nearest_first {
+        int ranks;
+        nearer close;
+
+        constexpr int size() const noexcept { return ranks; }
+        constexpr int chunks() const noexcept { return recursive_halving::chunks(ranks); }
+        constexpr int rounds() const noexcept { return recursive_halving::rounds(ranks); }
+        constexpr int width(int rank, int k) const noexcept {
+            return neighbours_pair() ? 2 : round(rank, ranks, k).size();
+        }
+        constexpr transfer at(int rank, int k, int index) const noexcept {
+            if (!neighbours_pair()) return round(rank, ranks, k)[index];
+            const int half = ceil_log2(ranks);
+            const bool gathers = k >= half;
+            const int halving = gathers ? 2 * half - 1 - k : k;
+            const int peer = rank ^ 1 << halving;
+            const bool sends = index == 0;
+            const chunk_range moved = left_by_halving(sends == gathers ? rank : peer, ranks, halving + 1);
+            const action arrival = gathers ? action::receive : action::receive_reduce;
+            return {sends ? action::send : arrival, peer, moved.first, moved.count};
+        }
+
+    private:
+        /// Else the rounds themselves begin with the closest, or rank and peer are no pair.
+        constexpr bool neighbours_pair() const noexcept {
+            return close == nearer::neighbours && (ranks & (ranks - 1)) == 0;
+        }
+    };
+    static constexpr nearest_first allreduce(int size, nearer close = nearer::neighbours) noexcept {
+        return {size, close};
     }
 
 private:

@@ -25,7 +25,8 @@ concept composed = requires(const shape& ranks) {
     { Schedule::all_gather(ranks) } -> program;
 };
 
-/// A schedule for one message size, stateless: `textbook` or `composed`.
+/// A schedule for one message size, stateless: `textbook` or `composed`. One that is both has an allreduce of its own beside
+/// its halves.
 template <class Schedule>
 concept schedule = textbook<Schedule> || composed<Schedule>;
 
@@ -42,8 +43,8 @@ concept has_halves = (textbook<Schedule> && Schedule::chunks(2) % 2 == 0) || req
 /// Every rank holds the sum of all contributions to every chunk in the end.
 template <schedule Schedule>
 constexpr auto allreduce_program(const shape& ranks) noexcept {
-    if constexpr (textbook<Schedule>) return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
-    else if constexpr (requires { Schedule::allreduce(ranks); }) return Schedule::allreduce(ranks);
+    if constexpr (requires { Schedule::allreduce(ranks); }) return Schedule::allreduce(ranks);
+    else if constexpr (textbook<Schedule>) return rounds_of<Schedule>{ranks.size(), 0, Schedule::rounds(ranks.size())};
     else return then(Schedule::reduce_scatter(ranks), Schedule::all_gather(ranks));
 }
 

@@ -63,8 +63,9 @@ public:
     mpi(mpi&& from) noexcept
         : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, marked_{std::exchange(from.marked_, MPI_COMM_NULL)},
           rank_{from.rank_}, size_{from.size_}, one_host_{from.one_host_}, uncrowded_{from.uncrowded_},
-          limit_{from.limit_}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_},
-          told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+          dealt_in_turn_{from.dealt_in_turn_}, limit_{from.limit_}, mpi_ended_{from.mpi_ended_},
+          operation_{from.operation_}, broken_{from.broken_}, told_{from.told_}, fault_{from.fault_},
+          scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -88,6 +89,8 @@ public:
     bool on_one_host() const noexcept { return one_host_; }
     /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
     bool uncrowded() const noexcept { return uncrowded_; }
+    /// Whether ranks were dealt to hosts or cores in turn: those half of all apart share more of them than neighbours do.
+    bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
 
     /// A duplicate. Its tags up to `last_tag` are taken; its errors return.
     MPI_Comm communicator() const noexcept { return ranks_; }
@@ -206,7 +209,10 @@ private:
               "MPI_Comm_split_type");
         int members = 0;
         check(MPI_Comm_size(neighbours, &members), "MPI_Comm_size");
+        place here{rank_, bound_core()};
+        check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
         check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        dealt_in_turn_ = are_dealt_in_turn(here);
         one_host_ = members == size_;
         uncrowded_ = one_host_ && cores_for(size_) >= size_;
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
@@ -216,6 +222,29 @@ private:
               "MPI_Comm_get_attr");
         if (known == 0 || *last_mark < (1 << mark_bits) - 1) return;
         check(MPI_Comm_dup(ranks_, &marked_), "MPI_Comm_dup");  // with ranks_' error handler
+    }
+
+    /// Where a rank runs: `host` is the first rank there, `core` the one that it is bound to or -1.
+    struct place {
+        int host;
+        int core;
+        /// How much of a machine two ranks share.
+        int shares(const place& other) const noexcept {
+            return host != other.host ? 0 : core < 0 || core != other.core ? 1 : 2;
+        }
+    };
+    /// All ranks call it, and get the same answer.
+    bool are_dealt_in_turn(const place& here) const {
+        static_assert(sizeof(place) == 2 * sizeof(int));
+        std::vector<place> places(static_cast<std::size_t>(size_));
+        check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, ranks_), "MPI_Allgather");
+        const std::size_t half = places.size() / 2;
+        int by_neighbours = 0, by_halves = 0;
+        for (std::size_t rank = 0; rank < half; ++rank) {
+            by_neighbours += places[2 * rank].shares(places[2 * rank + 1]);
+            by_halves += places[rank].shares(places[rank + half]);
+        }
+        return by_halves > by_neighbours;
     }
 
     static MPI_Comm world() {
@@ -331,6 +360,7 @@ private:
     int size_ = 0;
     bool one_host_ = false;
     bool uncrowded_ = false;
+    bool dealt_in_turn_ = false;
     timeout limit_;
     const std::atomic<bool>* mpi_ended_;
     const char* operation_ = name;

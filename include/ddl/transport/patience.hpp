@@ -62,6 +62,15 @@ inline int cores_for(int ranks) noexcept {
     return online < ranks ? 1 : ranks;
 }
 
+/// The core that this thread is bound to; -1 if it may run on several.
+inline int bound_core() noexcept {
+    cpu_set_t cores;
+    if (::sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) != 1) return -1;
+    int core = 0;
+    while (!CPU_ISSET(core, &cores)) ++core;
+    return core;
+}
+
 /// One wait: first spins, for a peer that is about to arrive; then yields, for a peer that needs this core; then sleeps.
 ///
 /// `pause()` is called each time the awaited thing is not there yet. Looking at the clock and at the peers' health costs
