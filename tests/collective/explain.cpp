@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(messages_carry_what_fits_beside_the_comparison) {
     BOOST_TEST(
         explained<places::messages<1>>(10'000, 4) ==
         "allreduce of 10000 float32 (40000 bytes) by sum over recording, 4 ranks: recursive_halving, selected for this size, "
-        "4 chunks in 4 rounds, of which the first half goes beside the messages that compare the calls");
+        "4 chunks in 4 rounds, of which the first half goes with the messages that compare the calls");
     BOOST_TEST(
         explained<places::messages<1>>(80'000, 3) ==
         "allreduce of 80000 float32 (320000 bytes) by sum over recording, 3 ranks: recursive_halving, selected for this size, "

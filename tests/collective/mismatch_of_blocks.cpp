@@ -128,6 +128,17 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_allreduce_in_rounds, Place, every_place) {
     });
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_allreduce_by_halves, Place, every_place) {
+    // of 4 and 8 ranks the first half follows in pieces, and shorter parts are the messages themselves
+    disagree<Place>("allreduce by halves", [](auto& ranks, std::size_t, std::vector<int>& out) {
+        const std::vector<int> in(40'000, 1);
+        std::vector<int> result(40'000, -7);
+        const ddl::error failure = error_of([&] { ddl::allreduce<ddl::recursive_halving>(ranks, in, result); });
+        out[0] = result == std::vector<int>(40'000, -7) ? -7 : 0;
+        throw failure;
+    });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_several_in_rounds_and_several_in_one_step, Place, every_place) {
     for (const int size : {5, 7})
         for (int shift = 0; shift < 3; ++shift)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../collective/oracle.hpp"
+#include "../collective/require.hpp"
 #include "../collective/sweep.hpp"
 
 namespace data = boost::unit_test::data;
@@ -84,7 +85,7 @@ BOOST_DATA_TEST_CASE(what_one_gives_the_other_keeps, data::make({2, 4, 8}) * dat
 }
 
 BOOST_DATA_TEST_CASE(afterwards_all_have_all, data::make({2, 4, 8, 16}), size) {
-    const ddl::gather_after_halving program{size};
+    const auto program = ddl::gather_after_halving(size);
     std::vector<std::vector<bool>> has(static_cast<std::size_t>(size),
                                        std::vector<bool>(static_cast<std::size_t>(size)));
     for (int r = 0; r < size; ++r)
@@ -107,9 +108,9 @@ BOOST_DATA_TEST_CASE(afterwards_all_have_all, data::make({2, 4, 8, 16}), size) {
 }
 
 BOOST_AUTO_TEST_CASE(halves_go_with_a_contract_among_a_power_of_two_and_while_none_is_too_long) {
-    BOOST_TEST(load_of(32'768, 2).fits());
-    BOOST_TEST(!load_of(32'770, 2).fits(), "half of it is longer than what a contract brings");
-    BOOST_TEST(load_of(32'768, 8).fits());
+    BOOST_TEST(load_of(131'072, 2).fits());
+    BOOST_TEST(!load_of(131'074, 2).fits(), "half of it is longer than what a contract brings");
+    BOOST_TEST(load_of(131'072, 8).fits());
     BOOST_TEST(load_of(4, 4).fits());
     BOOST_TEST(!load_of(3, 4).fits(), "a rank that is left with nothing would hear of no failure afterwards");
     BOOST_TEST(!load_of(100, 1).fits());
@@ -164,4 +165,23 @@ BOOST_AUTO_TEST_CASE(elements_of_unusual_alignment_lie_as_they_must) {
         ddl::allreduce<ddl::recursive_halving>(ranks, values);
         for (const far_apart& each : values) require(each.value == 6, "another sum");
     });
+}
+
+BOOST_DATA_TEST_CASE(a_part_that_is_one_piece_is_the_message_of_the_contract_where_marks_say_what_is_called,
+                     data::make({false, true}), marks) {
+    const auto run = [](ddl::recording& ranks) {
+        std::vector<int> values(40'000, ranks.rank());
+        ddl::allreduce<ddl::recursive_halving>(ranks, values);
+        require(values == std::vector<int>(40'000, 6), "another sum");
+        std::vector<std::size_t> comparing, beside;
+        for (const ddl::recording::event& each : ranks.log()) {
+            if (each.kind != ddl::recording::direction::send) continue;
+            if (each.tag == ddl::recording::marked || each.tag == static_cast<int>(ddl::message_tag::contract))
+                (each.bytes == sizeof(ddl::contract_head) ? comparing : beside).push_back(each.bytes);
+        }
+        // half in pieces of 60 KiB and a quarter in one: with a head each, or the quarter with a mark
+        require(beside == std::vector<std::size_t>{61'440, 80'000 - 61'440, 40'000}, "other parts");
+        require(comparing.size() == (ranks.marks() ? 1 : 2), std::to_string(comparing.size()) + " heads");
+    };
+    ddl::recording::run(4, run, {.marks = marks});
 }

@@ -33,9 +33,9 @@ void expect_mismatch(Transport& ranks, const char* words, Call call) {
         expect_usable(ranks);
     }
 }
-/// Vectors that travel in the messages of the comparison, beside them in one piece and in several, beside them by halves, and
-/// behind them.
-constexpr std::size_t lengths[] = {20, 100, 3000, 10'000, 100'000};
+/// Vectors that travel in the messages of the comparison, beside them in one piece and in several, as them by halves, short and
+/// long ones, and behind them.
+constexpr std::size_t lengths[] = {20, 100, 3000, 10'000, 100'000, 200'000};
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(in_the_number_of_elements) {

@@ -74,12 +74,13 @@ template <message_transport Transport, class Rider>
     }
 }
 
-/// The rounds of a contract that pieces of a payload follow.
+/// The rounds of a contract that pieces of a payload follow. A part of a longer vector that is one piece is the message itself
+/// where a mark stands for the head.
 template <message_transport Transport, class Load, class Join>
 const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& where, contract_room room,
                              const Load& load, const Join& join) {
     using messages = pending_messages<Transport, 1 + load_cut::most_pieces>;
-    const contract_message first{wire, false};
+    const bool may_ride = Load::in_parts && head_bytes(wire) == 0;
     const int rank = wire.rank();
     const int size = wire.size();
     const std::byte* payload = load.payload;
@@ -90,13 +91,15 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         const load_part given = load.given(rank, round);
         const load_part kept = load.kept(rank, round);
+        const bool comes_along = may_ride && kept.cut.pieces == 1;
+        const contract_message first{wire, comes_along};
         messages received{wire};
         messages sent{wire};
         // several messages need not be put by if they are awaited on arrival
         if (peers.from >= 0) {
             received.add(peers.from, first.receive(wire, peers.from, room.other));
-            for (std::size_t i = 0; takes && i < kept.cut.pieces; ++i)
-                received.receive(peers.from, room.other + i * kept.cut.piece, longest_load, message_tag::contract);
+            for (std::size_t i = 0; takes && !comes_along && i < kept.cut.pieces; ++i)
+                received.receive(peers.from, room.other + i * kept.cut.piece, longest_message, message_tag::contract);
         }
         if (peers.to >= 0) {
             // parts of a longer vector leave from where they are, as they do when nothing is compared
@@ -105,19 +108,26 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
                 payload = room.own;
             }
             const std::byte* const leaving = payload + given.first;
-            known.pieces = gives ? static_cast<std::uint32_t>(given.cut.pieces) : 0;
-            sent.add(peers.to, first.send(wire, peers.to, room.own, known, 0));
-            for (std::size_t i = 0; i < known.pieces; ++i)
-                sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), message_tag::contract);
+            const contract_message says{wire, false};
+            if (gives && may_ride && given.cut.pieces == 1) {
+                sent.add(peers.to, says.send_put(wire, peers.to, leaving, known, given.cut.bytes));
+            } else {
+                known.pieces = gives ? static_cast<std::uint32_t>(given.cut.pieces) : 0;
+                sent.add(peers.to, says.send(wire, peers.to, room.own, known, 0));
+                for (std::size_t i = 0; i < known.pieces; ++i)
+                    sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), message_tag::contract);
+                known.pieces = 0;
+            }
         }
         if (peers.from >= 0) {
             received.complete(1, where);
             const contract_head theirs = first.read(wire, received[0], room.other, known.call);
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             takes = takes && known.differ == 0;
+            const std::byte* const own = payload + kept.first;
+            if (takes && comes_along) join(peers.of, own, room.other, kept.cut.bytes);
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
             const std::size_t awaited = std::min<std::size_t>(theirs.pieces, received.count() - 1);
-            const std::byte* const own = payload + kept.first;
             for (std::size_t i = 0, at = 0; i < awaited; ++i, at += kept.cut.piece) {
                 received.complete(i + 2, where);
                 if (takes) join(peers.of, own + at, room.other + at, kept.cut.length(i));

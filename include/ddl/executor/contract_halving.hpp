@@ -28,7 +28,7 @@ struct halving_load {
             load_cut part = of({0, count});  // the longest; a shorter one may be cut finer
             part.piece = std::min(part.piece, of({chunks.parts - count, count}).piece);
             part.pieces = (part.bytes + part.piece - 1) / part.piece;
-            all = part.fits();
+            all = part.bytes <= longest_message && part.pieces <= load_cut::most_pieces;
         }
         return all;
     }
@@ -49,18 +49,8 @@ private:
 };
 
 /// The second half: the same pairs backwards exchange all that they have.
-struct gather_after_halving {
-    recursive_halving::nearest_first whole;
-
-    explicit constexpr gather_after_halving(int ranks) noexcept : whole{recursive_halving::allreduce(ranks)} {}
-    constexpr int size() const noexcept { return whole.size(); }
-    constexpr int chunks() const noexcept { return whole.chunks(); }
-    constexpr int rounds() const noexcept { return whole.rounds() / 2; }
-    constexpr int width(int rank, int round) const noexcept { return whole.width(rank, rounds() + round); }
-    constexpr transfer at(int rank, int round, int index) const noexcept {
-        return whole.at(rank, rounds() + round, index);
-    }
-};
-static_assert(program<gather_after_halving>);
+constexpr auto gather_after_halving(int size) noexcept {
+    return rest_of<recursive_halving::nearest_first>{recursive_halving::allreduce(size), ceil_log2(size)};
+}
 
 }  // namespace ddl

@@ -45,10 +45,15 @@ constexpr std::size_t head_bytes(const Transport& wire) noexcept {
     return sizeof(contract_head);
 }
 
-/// The longest payload that a message of a contract brings, and that travels in its own message whatever the wire; in bytes.
+/// The longest payload that travels whole with a contract, and that rides in one message whatever the wire; in bytes.
 inline constexpr std::size_t longest_load = std::size_t{64} << 10;
 inline constexpr std::size_t longest_rider = 8192;
-inline constexpr std::size_t longest_direct = 2048;  // a vector that each rank sends to all others
+
+/// The longest message of a contract: a part of what is halved. Every rank has room for it, for another may call something else.
+inline constexpr std::size_t longest_message = std::size_t{256} << 10;
+
+/// The longest vector that each rank sends to all others, in bytes.
+inline constexpr std::size_t longest_direct = 2048;
 
 /// The most ranks of which each may send its part of a contract to all others at once.
 inline constexpr int most_direct_ranks = 8;

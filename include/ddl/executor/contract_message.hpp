@@ -47,11 +47,11 @@ public:
         return wire.send(peer, body - before, before + riding, tag);
     }
 
-    /// Awaits one. Only a mismatch fills more of `body` than it should: up to `longest_rider` bytes.
+    /// Awaits one. Only a mismatch fills more of `body` than it should: up to `longest_message` bytes.
     [[gnu::always_inline]] ticket receive(Transport& wire, int peer, std::byte* body) const {
         if constexpr (marking_transport<Transport>)
-            if (marks_) return wire.receive_marked(peer, body - head_, head_ + longest_rider);
-        return wire.receive(peer, body - before, before + longest_rider, tag);
+            if (marks_) return wire.receive_marked(peer, body - head_, head_ + longest_message);
+        return wire.receive(peer, body - before, before + longest_message, tag);
     }
 
     /// What one that has been `received` says to a rank that calls `ours`.

@@ -23,7 +23,7 @@ struct contract_room {
 
     template <class Transport>
     contract_room(Transport& wire, std::size_t bytes) {
-        const std::size_t body = (bytes > longest_rider ? bytes : longest_rider) + longest_load;
+        const std::size_t body = (bytes > longest_rider ? bytes : longest_rider) + longest_message;
         const std::size_t message = (before + body + page - 1) / page * page + page / 2;
         const int ranks = wire.size();
         const std::size_t arrivals = ranks <= most_direct_ranks ? static_cast<std::size_t>(ranks) * arriving : 0;
@@ -49,7 +49,7 @@ struct contract_room {
 private:
     static constexpr std::size_t page = 4096;
     static constexpr std::size_t before = whole_lines(sizeof(contract_head));
-    static constexpr std::size_t arriving = (before + longest_rider + page) / page * page + page - 3 * 64;
+    static constexpr std::size_t arriving = (before + longest_message + page) / page * page + page - 3 * 64;
 };
 
 /// What a rank sends of a payload in one message, behind whose head it rides.
@@ -63,7 +63,7 @@ template <message_transport Transport>
 void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* room, const call_site& where) {
     for (; count > 0; --count) {
         pending_messages<Transport, 1> unwanted{wire};
-        unwanted.receive(peer, room, longest_load, message_tag::contract);
+        unwanted.receive(peer, room, longest_message, message_tag::contract);
         unwanted.complete(where);
     }
 }

@@ -133,7 +133,7 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
                 say(load);
             } else if (halves_fit_contract<Chosen, accumulator>(ranks, count)) {
                 line.append(
-                    ", %d chunks in %d rounds, of which the first half goes beside the messages that compare the calls",
+                    ", %d chunks in %d rounds, of which the first half goes with the messages that compare the calls",
                     program.chunks(), program.rounds());
             } else {
                 const std::size_t longest =

@@ -253,7 +253,7 @@ void halve_with_contract(message_call<Checking, Transport>& here, Transport& wir
     using accumulator = accumulator_t<Op, Element>;
     const partition chunks{count, wire.size()};
     const contract_room room{wire, count * sizeof(accumulator)};
-    const gather_after_halving program{wire.size()};
+    const auto program = gather_after_halving(wire.size());
     const int own = left_by_halving(wire.rank(), wire.size(), program.rounds()).first;
     Element* const block = out + chunks.first(own);
     // one round after which all agree: the operand may become the result

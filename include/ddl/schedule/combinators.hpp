@@ -42,6 +42,20 @@ struct mirror {
     }
 };
 
+/// The rounds of a program from `first` on.
+template <program Whole>
+struct rest_of {
+    Whole whole;
+    int first;
+    constexpr int size() const noexcept { return whole.size(); }
+    constexpr int chunks() const noexcept { return whole.chunks(); }
+    constexpr int rounds() const noexcept { return whole.rounds() - first; }
+    constexpr int width(int rank, int round) const noexcept { return whole.width(rank, first + round); }
+    constexpr transfer at(int rank, int round, int index) const noexcept {
+        return whole.at(rank, first + round, index);
+    }
+};
+
 /// The same program over chunks that are each cut into `parts`.
 template <program Coarse>
 struct finer {
