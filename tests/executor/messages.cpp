@@ -26,7 +26,7 @@ struct housed : ddl::recording {
 };
 template <>
 inline constexpr ddl::segmenting ddl::host_segments_of<housed>{
-    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100, .short_chunk = 500};
+    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100, .short_chunk = 500, .combining = 4000};
 
 // Notes in which order a rank that fails tells its peers and gives up on messages.
 struct leaving : ddl::recording {
@@ -129,6 +129,10 @@ constexpr ddl::segmenting near = ddl::host_segments_of<housed>;
 static_assert(near.length(1000, 1, 1) == 100 && near.length(1001, 1, 1) == 2000 && near.length(1000, 64, 1) == 64);
 static_assert(near.length(500, 1, 2) == 100 && near.length(501, 1, 2) == 2000, "sooner whole where it is a part");
 static_assert(near.fingerprint() != cut.fingerprint());
+static_assert(near.segments(2, 100) == 3 && near.segments(2, 0) == 3, "as many as may be under way");
+static_assert(near.segments(2, 2000) == 2 && near.segments(2, 2001) == 1, "fewer of long operands");
+static_assert(near.segments(2, 5000) == 1, "but one");
+static_assert(cut.segments(2, 1 << 30) == cut.depth, "no limit");
 
 BOOST_AUTO_TEST_CASE(an_element_longer_than_a_segment_is_a_segment) {
     places::messages<1>::run(2, [](auto& ranks) {

@@ -18,6 +18,7 @@ struct segmenting {
     std::size_t short_chunk = 0;    // the same where a program cuts the vector into chunks; 0: as many
     std::size_t quick_message = 0;  // a message that is no longer
     std::size_t quick_bytes = 0;    //     is cut into segments of so many, whatever the program
+    std::size_t combining = 0;      // under way each way with a peer while operands arrive, or a segment; 0: no limit
 
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
@@ -32,6 +33,12 @@ struct segmenting {
         const int enough = 8 * depth;
         if (lanes >= enough) return lanes;
         return lanes * depth < enough ? lanes * depth : enough;
+    }
+    /// Segments under way to a peer, or from it, in a round of so many lanes at most, of operands in segments of `operand` bytes.
+    constexpr int segments(int lanes, std::size_t operand) const noexcept {
+        const int most = messages(lanes) / lanes;
+        if (combining == 0 || static_cast<std::size_t>(most) * operand <= combining) return most;
+        return operand < combining ? static_cast<int>(combining / operand) : 1;
     }
     /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes, where a program cuts the vector
     /// into `chunks`.
@@ -59,15 +66,17 @@ inline constexpr std::size_t quick_bytes_of<Transport> = Transport::quick_bytes;
 /// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
 /// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
 /// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Where ranks share cores
-/// two messages that a library sends in a quick way take less time than one that is longer.
+/// two messages that a library sends in a quick way take less time than one that is longer. The cores that combine move the messages,
+/// too: operands that have arrived ahead gain nothing, and push what is combined out of the caches.
 template <class Transport>
-inline constexpr segmenting host_segments_of{.bytes = std::size_t{512} << 10,
+inline constexpr segmenting host_segments_of{.bytes = std::size_t{1} << 20,
                                              .depth = 8,
                                              .short_message = std::size_t{16} << 10,
                                              .short_bytes = 4032,
                                              .short_chunk = std::size_t{8} << 10,
                                              .quick_message = 2 * quick_bytes_of<Transport>,
-                                             .quick_bytes = quick_bytes_of<Transport>};
+                                             .quick_bytes = quick_bytes_of<Transport>,
+                                             .combining = std::size_t{1} << 20};
 
 /// How `wire` cuts messages.
 template <class Transport>
@@ -151,7 +160,8 @@ arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of
                 result.own_room = true;  // a slot would wait for the send, and the send for a slot
         }
     }
-    const std::size_t slots = static_cast<std::size_t>(cut.messages(operands)) * result.slot;
+    const int wanted = operands > 0 ? operands * cut.segments(operands, result.slot) : 0;
+    const std::size_t slots = static_cast<std::size_t>(wanted) * result.slot;
     result.own_room = result.own_room || all <= slots;
     result.bytes = result.own_room ? all : slots;
     return result;
