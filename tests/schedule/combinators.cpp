@@ -45,6 +45,8 @@ struct ring_in_an_array : ddl::ring {
 
 static_assert(same(then(reduce_scatter(4), all_gather(4)), ddl::allreduce_program<ddl::ring>(4)),
               "an allreduce is its two halves, one after the other");
+static_assert(same(ddl::rest_of<rounds_of<ddl::ring>>{ddl::allreduce_program<ddl::ring>(4), 3}, all_gather(4)),
+              "and what is left of it behind the first is the second");
 static_assert(same(mirror<mirror<rounds_of<ddl::ring>>>{{all_gather(4)}}, all_gather(4)),
               "what only moves values is its mirror's mirror");
 static_assert(same(rounds_of<ring_in_an_array>{3, 0, 4}, rounds_of<ddl::ring>{3, 0, 4}),
