@@ -17,23 +17,16 @@ struct partition {
     std::size_t count = 0;
     int parts = 1;
 
-    constexpr partition() = default;
-    constexpr partition(std::size_t elements, int blocks) noexcept
-        : count{elements}, parts{blocks}, shorter_{count / static_cast<std::size_t>(blocks)},
-          longer_{count % static_cast<std::size_t>(blocks)} {}
-
     constexpr std::size_t first(int part) const noexcept {
         const auto index = static_cast<std::size_t>(part);
-        return index * shorter_ + (index < longer_ ? index : longer_);
+        const std::size_t longer = count % size();
+        return index * (count / size()) + (index < longer ? index : longer);
     }
-    constexpr std::size_t length(int part) const noexcept {
-        return static_cast<std::size_t>(part) < longer_ ? shorter_ + 1 : shorter_;
-    }
-    constexpr std::size_t longest() const noexcept { return length(0); }
+    constexpr std::size_t length(int part) const noexcept { return first(part + 1) - first(part); }
+    constexpr std::size_t longest() const noexcept { return (count + size() - 1) / size(); }
 
 private:
-    std::size_t shorter_ = 0;  // elements of a block
-    std::size_t longer_ = 0;   // blocks with one more
+    constexpr std::size_t size() const noexcept { return static_cast<std::size_t>(parts); }
 };
 
 }  // namespace ddl
