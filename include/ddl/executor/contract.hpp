@@ -108,16 +108,13 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
                 payload = room.own;
             }
             const std::byte* const leaving = payload + given.first;
-            const contract_message says{wire, false};
-            if (gives && may_ride && given.cut.pieces == 1) {
-                sent.add(peers.to, says.send_put(wire, peers.to, leaving, known, given.cut.bytes));
-            } else {
-                known.pieces = gives ? static_cast<std::uint32_t>(given.cut.pieces) : 0;
-                sent.add(peers.to, says.send(wire, peers.to, room.own, known, 0));
-                for (std::size_t i = 0; i < known.pieces; ++i)
-                    sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), message_tag::contract);
-                known.pieces = 0;
-            }
+            const bool rides = gives && may_ride && given.cut.pieces == 1;
+            const std::size_t pieces = gives && !rides ? given.cut.pieces : 0;
+            const contract_head says{known.call, known.differ, static_cast<std::uint32_t>(pieces)};
+            sent.add(peers.to, rides ? first.send_put(wire, peers.to, leaving, says, given.cut.bytes)
+                                     : first.send(wire, peers.to, room.own, says, 0));
+            for (std::size_t i = 0; i < pieces; ++i)
+                sent.send(peers.to, leaving + i * given.cut.piece, given.cut.length(i), message_tag::contract);
         }
         if (peers.from >= 0) {
             received.complete(1, where);

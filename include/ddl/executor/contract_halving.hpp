@@ -28,7 +28,7 @@ struct halving_load {
             load_cut part = of({0, count});  // the longest; a shorter one may be cut finer
             part.piece = std::min(part.piece, of({chunks.parts - count, count}).piece);
             part.pieces = (part.bytes + part.piece - 1) / part.piece;
-            all = part.bytes <= longest_message && part.pieces <= load_cut::most_pieces;
+            all = part.fits(longest_message);
         }
         return all;
     }

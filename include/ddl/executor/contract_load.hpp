@@ -107,8 +107,8 @@ struct load_cut {
         result.follow(cut.length(payload, unit, chunks));
         return result;
     }
-    /// Whether it may travel with a contract at all.
-    bool fits() const noexcept { return bytes <= longest_load && pieces <= most_pieces; }
+    /// Whether it may travel with a contract at all: whole, or as a part of what is halved, which may be `longest`.
+    bool fits(std::size_t longest = longest_load) const noexcept { return bytes <= longest && pieces <= most_pieces; }
     std::size_t length(std::size_t index) const noexcept {
         const std::size_t left = bytes - index * piece;
         return left < piece ? left : piece;

@@ -23,7 +23,7 @@ struct contract_room {
 
     template <class Transport>
     contract_room(Transport& wire, std::size_t bytes) {
-        const std::size_t body = (bytes > longest_rider ? bytes : longest_rider) + longest_message;
+        const std::size_t body = bytes + longest_message;
         const std::size_t message = (before + body + page - 1) / page * page + page / 2;
         const int ranks = wire.size();
         const std::size_t arrivals = ranks <= most_direct_ranks ? static_cast<std::size_t>(ranks) * arriving : 0;

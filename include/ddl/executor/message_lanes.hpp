@@ -36,7 +36,7 @@ struct segmenting {
     }
     /// Segments under way to a peer, or from it, in a round of so many lanes at most, of operands in segments of `operand` bytes.
     constexpr int segments(int lanes, std::size_t operand) const noexcept {
-        const int most = messages(lanes) / lanes;
+        const int most = lanes > 0 ? messages(lanes) / lanes : 1;
         if (combining == 0 || static_cast<std::size_t>(most) * operand <= combining) return most;
         return operand < combining ? static_cast<int>(combining / operand) : 1;
     }
@@ -160,8 +160,7 @@ arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of
                 result.own_room = true;  // a slot would wait for the send, and the send for a slot
         }
     }
-    const int wanted = operands > 0 ? operands * cut.segments(operands, result.slot) : 0;
-    const std::size_t slots = static_cast<std::size_t>(wanted) * result.slot;
+    const std::size_t slots = static_cast<std::size_t>(operands * cut.segments(operands, result.slot)) * result.slot;
     result.own_room = result.own_room || all <= slots;
     result.bytes = result.own_room ? all : slots;
     return result;

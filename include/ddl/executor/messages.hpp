@@ -111,7 +111,7 @@ private:
                 if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
                 append(legs++, t.peer, sends);
             }
-        depth_ = lane_count_ > 0 ? cut_.segments(lane_count_, operands_.slot) : 1;
+        depth_ = cut_.segments(lane_count_, operands_.slot);
         for (int i = 0; i < lane_count_; ++i) {
             lanes_[i].slots = free;
             if (lanes_[i].combines && !operands_.own_room) free += static_cast<std::size_t>(depth_) * operands_.slot;

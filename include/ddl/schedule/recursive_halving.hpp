@@ -63,14 +63,11 @@ struct recursive_halving {
         }
         constexpr transfer at(int rank, int k, int index) const noexcept {
             if (!neighbours_pair()) return round(rank, ranks, k)[index];
-            const int half = ceil_log2(ranks);
-            const bool gathers = k >= half;
-            const int halving = gathers ? 2 * half - 1 - k : k;
-            const int peer = rank ^ 1 << halving;
+            if (const int half = ceil_log2(ranks); k >= half) return mirrored(at(rank, 2 * half - 1 - k, 1 - index));
+            const int peer = rank ^ 1 << k;
             const bool sends = index == 0;
-            const chunk_range moved = left_by_halving(sends == gathers ? rank : peer, ranks, halving + 1);
-            const action arrival = gathers ? action::receive : action::receive_reduce;
-            return {sends ? action::send : arrival, peer, moved.first, moved.count};
+            const chunk_range moved = left_by_halving(sends ? peer : rank, ranks, k + 1);
+            return {sends ? action::send : action::receive_reduce, peer, moved.first, moved.count};
         }
 
     private:
