@@ -67,7 +67,13 @@ std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
 
 /// A wire whose messages are cut as those of one host by Open MPI.
 struct near_wire {
-    static constexpr std::size_t quick_bytes = 256;
+    static constexpr ddl::segmenting host_segments{.bytes = 1 << 20,
+                                                   .depth = 8,
+                                                   .short_message = 16384,
+                                                   .short_bytes = 4032,
+                                                   .short_exchange = 32768,
+                                                   .quick_message = 512,
+                                                   .quick_bytes = 256};
     int ranks = 16;
     static bool on_one_host() noexcept { return true; }
     int size() const noexcept { return ranks; }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
+#include <ddl/broadcast.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -24,9 +26,21 @@ struct housed : ddl::recording {
     explicit housed(ddl::recording&& from) : ddl::recording{std::move(from)} {}
     static constexpr bool on_one_host() noexcept { return true; }
 };
+// The same where ranks half of four apart have one core between them.
+struct sharing : housed {
+    using housed::housed;
+    bool beside(int peer) const noexcept { return (peer ^ rank()) == 2; }
+};
 template <>
-inline constexpr ddl::segmenting ddl::host_segments_of<housed>{
-    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100, .short_chunk = 500, .combining = 4000};
+inline constexpr ddl::segmenting ddl::host_segments_of<housed>{.bytes = 2000,
+                                                               .depth = 3,
+                                                               .short_message = 1000,
+                                                               .short_bytes = 100,
+                                                               .short_exchange = 500,
+                                                               .short_beside = 800,
+                                                               .combining = 4000};
+template <>
+inline constexpr ddl::segmenting ddl::host_segments_of<sharing> = ddl::host_segments_of<housed>;
 
 // Notes in which order a rank that fails tells its peers and gives up on messages.
 struct leaving : ddl::recording {
@@ -52,7 +66,7 @@ namespace {
 
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<3>, places::messages<4>>;
 constexpr ddl::segmenting cut = ddl::segments_of<ddl::recording>;
-constexpr std::size_t segment = cut.length(1, sizeof(int), 1) / sizeof(int);
+constexpr std::size_t segment = cut.length(1, sizeof(int), ddl::passage::one_way) / sizeof(int);
 
 template <class Schedule, class Ranks>
 void sums(Ranks& ranks, std::size_t count) {
@@ -67,7 +81,7 @@ void sums(Ranks& ranks, std::size_t count) {
 struct vast {
     int values[20'000];
 };
-static_assert(sizeof(vast) > cut.length(sizeof(vast), 1, 1));
+static_assert(sizeof(vast) > cut.length(sizeof(vast), 1, ddl::passage::one_way));
 struct add_vast {
     static constexpr bool commutative = true;
     vast operator()(const vast& a, const vast& b) const {
@@ -122,12 +136,17 @@ BOOST_AUTO_TEST_CASE(many_lanes_share_the_messages_that_may_be_under_way) {
     places::messages<3>::run(18, [](auto& ranks) { sums<ddl::direct>(ranks, 18 * 4 * segment + 11); });
 }
 
-static_assert(cut.length(1, 4, 1) == cut.bytes);
-static_assert(cut.length(1, 24, 1) % 24 == 0, "whole elements");
-static_assert(cut.length(1, 1 << 20, 1) == 1 << 20, "at least one");
+using enum ddl::passage;
+static_assert(cut.length(1, 4, one_way) == cut.bytes && cut.length(1, 4, beside) == cut.bytes);
+static_assert(cut.length(1, 24, one_way) % 24 == 0, "whole elements");
+static_assert(cut.length(1, 1 << 20, one_way) == 1 << 20, "at least one");
 constexpr ddl::segmenting near = ddl::host_segments_of<housed>;
-static_assert(near.length(1000, 1, 1) == 100 && near.length(1001, 1, 1) == 2000 && near.length(1000, 64, 1) == 64);
-static_assert(near.length(500, 1, 2) == 100 && near.length(501, 1, 2) == 2000, "sooner whole where it is a part");
+static_assert(near.length(1000, 1, one_way) == 100 && near.length(1001, 1, one_way) == 2000 &&
+              near.length(1000, 64, one_way) == 64);
+static_assert(near.length(500, 1, both_ways) == 100 && near.length(501, 1, both_ways) == 2000,
+              "sooner whole where two meet");
+static_assert(near.length(800, 1, beside) == 100 && near.length(801, 1, beside) == 2000, "later on one core");
+static_assert(ddl::segmenting{.short_message = 9}.longest_short(beside) == 9, "no difference where none is named");
 static_assert(near.fingerprint() != cut.fingerprint());
 static_assert(near.segments(2, 100) == 3 && near.segments(2, 0) == 3, "as many as may be under way");
 static_assert(near.segments(2, 2000) == 2 && near.segments(2, 2001) == 1, "fewer of long operands");
@@ -211,7 +230,8 @@ BOOST_AUTO_TEST_CASE(a_payload_that_a_contract_has_no_room_for_follows_it) {
         };
         require(messages_of(21) == 2, "84 bytes and 16 of the contract are a segment");
         require(messages_of(22) == 4, "the contract, and a message of its own beside it");
-        require(messages_of(250) == 22, "ten of them");
+        require(messages_of(125) == 12, "five of them");
+        require(messages_of(126) == 4, "one again, for both wait");
     });
 }
 
@@ -259,6 +279,48 @@ BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {
                         {.eager_limit = 0, .limit = patient});
 }
 
+/// Lengths of the messages that rank 0 of four sends `peer`, of a call that `collective(ranks)` makes.
+template <class Ranks, class Collective>
+std::vector<std::size_t> lengths_to(int peer, Collective collective) {
+    std::vector<std::size_t> lengths;
+    ddl::recording::run(4, [&](ddl::recording& team) {
+        Ranks ranks{team.split(0, team.rank())};
+        collective(ranks);
+        if (ranks.rank() != 0) return;
+        for (const ddl::recording::event& each : ranks.log())
+            if (each.kind == ddl::recording::direction::send && each.peer == peer) lengths.push_back(each.bytes);
+    });
+    return lengths;
+}
+
+BOOST_AUTO_TEST_CASE(how_long_messages_are_that_are_cut_as_short_ones_depends_on_what_else_goes_on) {
+    using lengths = std::vector<std::size_t>;
+    const auto exchange = [](auto& ranks) {
+        auto data = small_values<int>(ranks.rank(), 4 * 200);  // 800 bytes each
+        std::vector<int> out(data.size());
+        ddl::all_to_all<ddl::direct, ddl::unchecked>(ranks, data, out);
+    };
+    BOOST_TEST(lengths_to<housed>(1, exchange) == lengths(1, 800));
+    BOOST_TEST(lengths_to<housed>(2, exchange) == lengths(1, 800));
+    BOOST_TEST(lengths_to<sharing>(1, exchange) == lengths(1, 800));
+    BOOST_TEST(lengths_to<sharing>(2, exchange) == lengths(8, 100), "to the one on its core");
+    const auto hand_out = [](auto& ranks) {
+        std::vector<int> data(250, 7);
+        ddl::broadcast<ddl::direct, ddl::unchecked>(ranks, data);
+    };
+    BOOST_TEST(lengths_to<housed>(1, hand_out) == lengths(10, 100), "nothing comes back");
+    BOOST_TEST(lengths_to<sharing>(2, hand_out) == lengths(10, 100));
+}
+
+BOOST_AUTO_TEST_CASE(ranks_of_one_core_halve_with_the_contract_as_others_do) {
+    for (const int size : {2, 4, 8})
+        ddl::recording::run(size, [](ddl::recording& team) {
+            sharing ranks{team.split(0, team.rank())};
+            for (const std::size_t count : {250U, 300U, 399U, 401U, 799U, 801U, 1000U, 1601U})
+                sums<ddl::recursive_halving>(ranks, count);
+        });
+}
+
 /// The first rank to which rank 0 of 8 sends half of a long vector.
 template <class Ranks>
 int first_partner() {
@@ -270,7 +332,7 @@ int first_partner() {
         if (ranks.rank() != 0) return;
         for (const ddl::recording::event& each : ranks.log())
             if (partner < 0 && each.kind == ddl::recording::direction::send &&
-                each.bytes == cut.length(count / 2 * sizeof(int), sizeof(int), 8))
+                each.bytes == cut.length(count / 2 * sizeof(int), sizeof(int), both_ways))
                 partner = each.peer;
     });
     return partner;

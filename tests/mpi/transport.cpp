@@ -465,7 +465,7 @@ BOOST_AUTO_TEST_CASE(more_bytes_than_an_int_can_count_are_one_message,
     }
 }
 
-BOOST_AUTO_TEST_CASE(it_knows_whether_ranks_were_dealt_to_cores_in_turn) {
+BOOST_AUTO_TEST_CASE(it_knows_which_cores_ranks_are_bound_to) {
     cpu_set_t before;
     BOOST_REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
     std::vector<std::size_t> cores;
@@ -476,13 +476,20 @@ BOOST_AUTO_TEST_CASE(it_knows_whether_ranks_were_dealt_to_cores_in_turn) {
     if (usable < 2) return;  // a launcher has bound them already
     const ddl::mpi free{MPI_COMM_WORLD, patient};
     BOOST_TEST(!free.dealt_in_turn());
+    for (int peer = 0; peer < free.size(); ++peer) BOOST_TEST(!free.beside(peer));
     const auto bound = [&](int index) {
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(cores[static_cast<std::size_t>(index)], &one);
         BOOST_REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
-        const ddl::mpi wire{MPI_COMM_WORLD, patient};
-        return wire.dealt_in_turn();
+        ddl::mpi wire{MPI_COMM_WORLD, patient};
+        std::vector<int> indices(static_cast<std::size_t>(wire.size()));
+        MPI_Allgather(&index, 1, MPI_INT, indices.data(), 1, MPI_INT, MPI_COMM_WORLD);
+        ddl::mpi moved{std::move(wire)};
+        for (int peer = 0; peer < moved.size(); ++peer)
+            BOOST_TEST(moved.beside(peer) ==
+                       (peer != moved.rank() && indices[static_cast<std::size_t>(peer)] == index));
+        return moved.dealt_in_turn();
     };
     BOOST_TEST(bound(free.rank() % 2) == (free.size() == 4), "0 1 0 1");
     BOOST_TEST(!bound(2 * free.rank() / free.size()), "0 0 1 1");

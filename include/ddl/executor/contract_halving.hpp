@@ -12,10 +12,11 @@ namespace ddl {
 
 /// A payload of which each round of a contract halves what a rank still works on, as an allreduce by `recursive_halving` does:
 /// its pairs meet in the order of a contract. At last a chunk of its own is left. It keeps rank order.
+template <class Transport>
 struct halving_load {
     static constexpr bool in_parts = true;
 
-    const segmenting& pieces;
+    const Transport& wire;
     partition chunks;
     std::size_t unit;  // bytes of an element
     const std::byte* payload;
@@ -25,10 +26,12 @@ struct halving_load {
         const auto ranks = static_cast<unsigned>(chunks.parts);
         bool all = chunks.parts > 1 && std::has_single_bit(ranks) && chunks.count >= ranks;
         for (int count = chunks.parts / 2; all && count > 0; count /= 2) {
-            load_cut part = of({0, count});  // the longest; a shorter one may be cut finer
-            part.piece = std::min(part.piece, of({chunks.parts - count, count}).piece);
-            part.pieces = (part.bytes + part.piece - 1) / part.piece;
-            all = part.fits(longest_message);
+            for (const passage way : {passage::both_ways, passage::beside}) {
+                load_cut part = of({0, count}, way);  // the longest; a shorter one may be cut finer
+                part.piece = std::min(part.piece, of({chunks.parts - count, count}, way).piece);
+                part.pieces = (part.bytes + part.piece - 1) / part.piece;
+                all = all && part.fits(longest_message);
+            }
         }
         return all;
     }
@@ -38,13 +41,14 @@ struct halving_load {
 
 private:
     std::size_t first(int chunk) const noexcept { return chunks.first(chunk) * unit; }
-    load_cut of(chunk_range range) const noexcept {
-        return load_cut::of_part(pieces, first(range.first + range.count) - first(range.first), unit, chunks.parts);
+    load_cut of(chunk_range range, passage way) const noexcept {
+        return load_cut::of_part(cut_of(wire), first(range.first + range.count) - first(range.first), unit, way);
     }
     /// What `keeper` has left behind a round, in what `rank` has before it.
     load_part part(int rank, int round, int keeper) const noexcept {
         const chunk_range left = left_by_halving(keeper, chunks.parts, round + 1);
-        return {first(left.first) - first(left_by_halving(rank, chunks.parts, round).first), of(left)};
+        return {first(left.first) - first(left_by_halving(rank, chunks.parts, round).first),
+                of(left, lies_beside(wire, rank ^ 1 << round) ? passage::beside : passage::both_ways)};
     }
 };
 

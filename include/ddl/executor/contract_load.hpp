@@ -61,7 +61,7 @@ inline constexpr int most_direct_ranks = 8;
 /// How a payload of `bytes` travels with a contract over `wire`: it rides in the contract's message, or follows it in pieces,
 /// each of whole elements of `unit` bytes.
 struct load_cut {
-    static constexpr std::size_t most_pieces = 16;
+    static constexpr std::size_t most_pieces = 33;
 
     std::size_t bytes = 0;
     std::size_t piece = 0;   // bytes of one
@@ -79,8 +79,7 @@ struct load_cut {
         const std::size_t most = wire.size() < 4 ? cut.quick_bytes : cut.quick_message;
         const bool quick = bytes <= most && whole > cut.quick_bytes;
         if (rides(wire, bytes) && !quick) return;
-        // what goes both ways at once waits twice for answers: it is cut up to twice the length
-        follow(cut.length(way == flow::among_all ? bytes / 2 : bytes, unit, 1));
+        follow(cut.length(bytes, unit, way == flow::among_all ? passage::both_ways : passage::one_way));
     }
     /// Whether as much rides whatever the ranks: so do the parts of what is gathered.
     template <class Transport>
@@ -100,11 +99,11 @@ struct load_cut {
         const std::size_t quick = cut_of(wire).quick_bytes;
         return rides_directly(wire, vector) && vector <= (wire.size() == 3 && quick > 0 ? quick : longest_direct);
     }
-    /// Of a part that never rides, where a program cuts the vector into `chunks`.
-    static load_cut of_part(const segmenting& cut, std::size_t payload, std::size_t unit, int chunks) noexcept {
+    /// Of a part that never rides.
+    static load_cut of_part(const segmenting& cut, std::size_t payload, std::size_t unit, passage way) noexcept {
         load_cut result;
         result.bytes = payload;
-        result.follow(cut.length(payload, unit, chunks));
+        result.follow(cut.length(payload, unit, way));
         return result;
     }
     /// Whether it may travel with a contract at all: whole, or as a part of what is halved, which may be `longest`.

@@ -138,9 +138,9 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
             } else {
                 const std::size_t longest =
                     longest_transfer(program, ranks.rank()) * count / static_cast<std::size_t>(program.chunks());
-                line.append(", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(),
-                            program.rounds(),
-                            cut_of(ranks).length(longest * sizeof(accumulator), sizeof(accumulator), program.chunks()));
+                line.append(
+                    ", %d chunks in %d rounds, in segments of up to %zu bytes", program.chunks(), program.rounds(),
+                    cut_of(ranks).length(longest * sizeof(accumulator), sizeof(accumulator), passage::both_ways));
             }
         }
     });

@@ -2,52 +2,13 @@
 #pragma once
 
 #include <ddl/schedule/program.hpp>
+#include <ddl/transport/segmenting.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
 namespace ddl {
-
-/// How messages are cut, and how many pieces are under way at a time. Sizes in bytes.
-struct segmenting {
-    std::size_t bytes;              // of a segment
-    int depth;                      // segments under way to a peer, and from it, at most
-    std::size_t short_message = 0;  // a message that is no longer
-    std::size_t short_bytes = 0;    //     is cut into segments of so many
-    std::size_t short_chunk = 0;    // the same where a program cuts the vector into chunks; 0: as many
-    std::size_t quick_message = 0;  // a message that is no longer
-    std::size_t quick_bytes = 0;    //     is cut into segments of so many, whatever the program
-    std::size_t combining = 0;      // under way each way with a peer while operands arrive, or a segment; 0: no limit
-
-    /// What ranks compare, for both ends of a message cut it alike or not at all.
-    constexpr std::uint32_t fingerprint() const noexcept {
-        std::uint64_t word = 0;
-        for (const std::size_t each : {bytes, short_message, short_bytes, short_chunk, quick_message, quick_bytes})
-            word = (word + each) * 0x9e37'79b9'7f4a'7c15U;
-        return static_cast<std::uint32_t>(word >> 32);
-    }
-
-    /// Messages under way in a round of so many lanes at most; also slots, of so many lanes with operands.
-    constexpr int messages(int lanes) const noexcept {
-        const int enough = 8 * depth;
-        if (lanes >= enough) return lanes;
-        return lanes * depth < enough ? lanes * depth : enough;
-    }
-    /// Segments under way to a peer, or from it, in a round of so many lanes at most, of operands in segments of `operand` bytes.
-    constexpr int segments(int lanes, std::size_t operand) const noexcept {
-        const int most = lanes > 0 ? messages(lanes) / lanes : 1;
-        if (combining == 0 || static_cast<std::size_t>(most) * operand <= combining) return most;
-        return operand < combining ? static_cast<int>(combining / operand) : 1;
-    }
-    /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes, where a program cuts the vector
-    /// into `chunks`.
-    constexpr std::size_t length(std::size_t message, std::size_t unit, int chunks) const noexcept {
-        const std::size_t few = chunks > 1 && short_chunk != 0 ? short_chunk : short_message;
-        const std::size_t most = message <= quick_message ? quick_bytes : message <= few ? short_bytes : bytes;
-        return most > unit ? most / unit * unit : unit;
-    }
-};
 
 /// Just below 64 KiB: many networks send so much at once, and from there on first ask the receiver, who answers between
 /// other messages; then a link that could carry both directions at a time carries one. As many at a time as hide the time of
@@ -56,27 +17,14 @@ struct segmenting {
 template <class Transport>
 inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 
-/// What a transport says of its messages.
+/// The same where all ranks are on one host: what the transport says of them, or long segments, for each costs a wait. The cores
+/// that combine move the messages, too: operands that have arrived ahead gain nothing, and push what is combined out of the caches.
 template <class Transport>
-inline constexpr std::size_t quick_bytes_of = 0;
+inline constexpr segmenting host_segments_of{
+    .bytes = std::size_t{1} << 20, .depth = 8, .combining = std::size_t{1} << 20};
 template <class Transport>
-    requires requires { Transport::quick_bytes; }
-inline constexpr std::size_t quick_bytes_of<Transport> = Transport::quick_bytes;
-
-/// The same where all ranks are on one host. Up to 4 KiB with its own header a message passes through memory that both have
-/// mapped; a longer one waits for an answer, which pays off once it is long, and then each segment costs another answer.
-/// For chunks sooner: half of them are results, which a long message brings to their place in one copy. Where ranks share cores
-/// two messages that a library sends in a quick way take less time than one that is longer. The cores that combine move the messages,
-/// too: operands that have arrived ahead gain nothing, and push what is combined out of the caches.
-template <class Transport>
-inline constexpr segmenting host_segments_of{.bytes = std::size_t{1} << 20,
-                                             .depth = 8,
-                                             .short_message = std::size_t{16} << 10,
-                                             .short_bytes = 4032,
-                                             .short_chunk = std::size_t{8} << 10,
-                                             .quick_message = 2 * quick_bytes_of<Transport>,
-                                             .quick_bytes = quick_bytes_of<Transport>,
-                                             .combining = std::size_t{1} << 20};
+    requires requires { Transport::host_segments; }
+inline constexpr segmenting host_segments_of<Transport> = Transport::host_segments;
 
 /// How `wire` cuts messages.
 template <class Transport>
@@ -84,6 +32,13 @@ constexpr const segmenting& cut_of(const Transport& wire) noexcept {
     if constexpr (requires { wire.on_one_host(); })
         if (wire.on_one_host()) return host_segments_of<Transport>;
     return segments_of<Transport>;
+}
+
+/// Whether `wire` knows that this rank and `peer` run on one core: one of the two moves at a time.
+template <class Transport>
+bool lies_beside(const Transport& wire, int peer) noexcept {
+    if constexpr (requires { wire.beside(peer); }) return wire.beside(peer);
+    else return false;
 }
 
 /// What ranks compare of it.
@@ -136,10 +91,30 @@ struct arrivals {
     std::size_t bytes = 0;
 };
 
-/// That of `rank`. `bytes_of(t)` is how long a transfer that is combined is.
-template <program Program, class Bytes>
-arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of, std::size_t unit,
-                     const segmenting& cut) {
+/// How `t`, a transfer of this rank of `wire` in a round, goes. Both ends know the same.
+template <class Transport, program Program>
+passage passage_of(const Transport& wire, const Program& program, int round, const transfer& t) {
+    const int receiver = t.what == action::send ? t.peer : wire.rank();
+    for (int i = 0, width = program.width(receiver, round); i < width; ++i)
+        if (program.at(receiver, round, i).what == action::send)
+            return lies_beside(wire, t.peer) ? passage::beside : passage::both_ways;
+    return passage::one_way;
+}
+
+/// Bytes of a segment of such a transfer of `bytes`.
+template <class Transport, program Program>
+std::size_t segment_of(const Transport& wire, const Program& program, int round, const transfer& t, std::size_t bytes,
+                       std::size_t unit) {
+    const segmenting& cut = cut_of(wire);
+    const bool is_long = bytes > std::max({cut.short_message, cut.short_exchange, cut.short_beside});
+    return cut.length(bytes, unit, is_long ? passage::one_way : passage_of(wire, program, round, t));
+}
+
+/// That of this rank of `wire`. `bytes_of(t)` is how long a transfer that is combined is.
+template <class Transport, program Program, class Bytes>
+arrivals arrivals_of(const Transport& wire, const Program& program, int round, Bytes bytes_of, std::size_t unit) {
+    const segmenting& cut = cut_of(wire);
+    const int rank = wire.rank();
     arrivals result;
     std::size_t all = 0;
     int operands = 0;
@@ -148,7 +123,7 @@ arrivals arrivals_of(const Program& program, int rank, int round, Bytes bytes_of
         if (t.what != action::receive_reduce) continue;
         ++operands;
         const std::size_t bytes = bytes_of(t);
-        const std::size_t most = cut.length(bytes, unit, program.chunks());
+        const std::size_t most = segment_of(wire, program, round, t, bytes, unit);
         const std::size_t segment = bytes < most ? bytes : most;
         all += whole_lines(bytes);
         result.slot = whole_lines(segment) > result.slot ? whole_lines(segment) : result.slot;

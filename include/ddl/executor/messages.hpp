@@ -39,7 +39,7 @@ public:
         room most;
         for (int round = 0; round < program.rounds(); ++round) {
             const int width = program.width(rank, round);
-            const std::size_t bytes = arrivals_of(program, rank, round, bytes_of_operand, unit, cut).bytes;
+            const std::size_t bytes = arrivals_of(wire, program, round, bytes_of_operand, unit).bytes;
             most.arrivals = bytes > most.arrivals ? bytes : most.arrivals;
             most.width = width > most.width ? width : most.width;
         }
@@ -97,7 +97,7 @@ private:
     void lay_out(const Program& program, int round, Place place, std::size_t unit) {
         const int rank = wire_.rank();
         operands_ = arrivals_of(
-            program, rank, round, [&](const transfer& t) { return place(t).bytes; }, unit, cut_);
+            wire_, program, round, [&](const transfer& t) { return place(t).bytes; }, unit);
         lane_count_ = 0;
         int legs = 0;
         std::byte* free = arrivals_;
@@ -107,7 +107,7 @@ private:
                 if ((t.what == action::send) != sends) continue;
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
-                legs_[legs] = {data, bytes, free, t.what, -1, cut_.length(bytes, unit, program.chunks())};
+                legs_[legs] = {data, bytes, free, t.what, -1, segment_of(wire_, program, round, t, bytes, unit)};
                 if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
                 append(legs++, t.peer, sends);
             }

@@ -82,7 +82,7 @@ bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
     if constexpr (requires { wire.dealt_in_turn(); })
         if (wire.dealt_in_turn()) return false;  // to exchange long halves with those that lie close saves more
     if constexpr (suits_contract<Chosen, recursive_halving, Accumulator>)
-        return halving_load{cut_of(wire), {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
+        return halving_load<Transport>{wire, {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
     else return false;
 }
 
@@ -261,7 +261,7 @@ void halve_with_contract(message_call<Checking, Transport>& here, Transport& wir
     const auto join = join_bytes<accumulator>(op);
     const auto combine = combine_bytes<accumulator>(op);
     const std::byte* result = here.compare_and_carry(
-        room, halving_load{cut_of(wire), chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
+        room, halving_load<Transport>{wire, chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
         [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
             if (in_place)
                 combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived,

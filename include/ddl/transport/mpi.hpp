@@ -7,9 +7,11 @@
 #include <ddl/transport/mpi_runtime.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/scratch.hpp>
+#include <ddl/transport/segmenting.hpp>
 
 #include <mpi.h>  // first by mpi_runtime.hpp, which keeps the C++ bindings out
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <memory>
@@ -29,12 +31,22 @@ class mpi {
 public:
     static constexpr const char* name = "mpi";
 
-    /// Bytes of the longest message that the library sends in a quicker way than others; 0 if it makes no difference.
-#ifdef OPEN_MPI
-    static constexpr std::size_t quick_bytes = 256;
-#else
-    static constexpr std::size_t quick_bytes = 0;
+    /// How messages are cut where all ranks are on one host: as the libraries send them that were measured.
+    ///
+    /// What is no longer than `short_bytes` passes through memory that both processes have mapped; what is longer waits for an
+    /// answer of the receiver, who then copies it from the sender's memory. In pieces a message is copied twice and waits for
+    /// nobody: up to some length that takes less time, up to a greater one if the sender's core is not busy receiving meanwhile, or
+    /// is the receiver's. Open MPI has a quicker way yet for the shortest. Intel's library needs no help.
+    static constexpr segmenting host_segments {
+        .bytes = std::size_t{1} << 20, .depth = 40,
+#if defined(OPEN_MPI)
+        .short_message = std::size_t{128} << 10, .short_bytes = 3968, .short_exchange = std::size_t{32} << 10,
+        .short_beside = std::size_t{96} << 10, .quick_message = 512, .quick_bytes = 256,
+#elif !defined(I_MPI_VERSION)
+        .short_message = std::size_t{128} << 10, .short_bytes = 8064,
 #endif
+        .combining = std::size_t{1} << 20
+    };
 
     class alignas(void*) ticket {
     public:
@@ -63,9 +75,9 @@ public:
     mpi(mpi&& from) noexcept
         : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, marked_{std::exchange(from.marked_, MPI_COMM_NULL)},
           rank_{from.rank_}, size_{from.size_}, one_host_{from.one_host_}, uncrowded_{from.uncrowded_},
-          dealt_in_turn_{from.dealt_in_turn_}, limit_{from.limit_}, mpi_ended_{from.mpi_ended_},
-          operation_{from.operation_}, broken_{from.broken_}, told_{from.told_}, fault_{from.fault_},
-          scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+          dealt_in_turn_{from.dealt_in_turn_}, beside_{std::move(from.beside_)}, limit_{from.limit_},
+          mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_}, told_{from.told_},
+          fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -91,6 +103,10 @@ public:
     bool uncrowded() const noexcept { return uncrowded_; }
     /// Whether ranks were dealt to hosts or cores in turn: those half of all apart share more of them than neighbours do.
     bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
+    /// Whether this rank and `peer` are bound to one core.
+    bool beside(int peer) const noexcept {
+        return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
+    }
 
     /// A duplicate. Its tags up to `last_tag` are taken; its errors return.
     MPI_Comm communicator() const noexcept { return ranks_; }
@@ -212,7 +228,7 @@ private:
         place here{rank_, bound_core()};
         check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
         check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
-        dealt_in_turn_ = are_dealt_in_turn(here);
+        look_around(here);
         one_host_ = members == size_;
         uncrowded_ = one_host_ && cores_for(size_) >= size_;
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
@@ -233,8 +249,8 @@ private:
             return host != other.host ? 0 : core < 0 || core != other.core ? 1 : 2;
         }
     };
-    /// All ranks call it, and get the same answer.
-    bool are_dealt_in_turn(const place& here) const {
+    /// Learns where the others run. All ranks call it.
+    void look_around(const place& here) {
         static_assert(sizeof(place) == 2 * sizeof(int));
         std::vector<place> places(static_cast<std::size_t>(size_));
         check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, ranks_), "MPI_Allgather");
@@ -244,7 +260,9 @@ private:
             by_neighbours += places[2 * rank].shares(places[2 * rank + 1]);
             by_halves += places[rank].shares(places[rank + half]);
         }
-        return by_halves > by_neighbours;
+        dealt_in_turn_ = by_halves > by_neighbours;
+        for (int rank = 0; rank < size_; ++rank)
+            if (rank != rank_ && here.shares(places[static_cast<std::size_t>(rank)]) == 2) beside_.push_back(rank);
     }
 
     static MPI_Comm world() {
@@ -361,6 +379,7 @@ private:
     bool one_host_ = false;
     bool uncrowded_ = false;
     bool dealt_in_turn_ = false;
+    std::vector<int> beside_;  // the other ranks of this one's core, in order
     timeout limit_;
     const std::atomic<bool>* mpi_ended_;
     const char* operation_ = name;
