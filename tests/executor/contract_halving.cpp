@@ -21,8 +21,19 @@ namespace {
 
 constexpr ddl::segmenting whole{.bytes = std::size_t{60} << 10, .depth = 16};
 
-ddl::halving_load load_of(std::size_t count, int size, const ddl::segmenting& cut = whole) {
-    return {cut, {count, size}, sizeof(float), nullptr};
+/// A wire between ranks of one host, whose messages are cut so. Ranks half of four apart share a core.
+template <const ddl::segmenting& Cut>
+struct near_wire {
+    static constexpr ddl::segmenting host_segments = Cut;
+    int own = 0;
+    static bool on_one_host() noexcept { return true; }
+    bool beside(int peer) const noexcept { return (peer ^ own) == 2; }
+};
+
+template <const ddl::segmenting& Cut = whole>
+ddl::halving_load<near_wire<Cut>> load_of(std::size_t count, int size) {
+    static constexpr near_wire<Cut> wire;
+    return {wire, {count, size}, sizeof(float), nullptr};
 }
 
 /// What each rank knows of each chunk, as lists of ranks, after the rounds of a contract and the program behind it.
@@ -67,7 +78,7 @@ BOOST_DATA_TEST_CASE(a_rank_is_left_with_a_chunk_that_holds_every_operand_in_the
 
 BOOST_DATA_TEST_CASE(what_one_gives_the_other_keeps, data::make({2, 4, 8}) * data::make({0, 3, 1000, 1001}), size,
                      count) {
-    const ddl::halving_load load = load_of(static_cast<std::size_t>(count), size);
+    const auto load = load_of(static_cast<std::size_t>(count), size);
     for (int r = 0; r < size; ++r) {
         std::size_t left = static_cast<std::size_t>(count) * sizeof(float);
         for (int round = 0; 1 << round < size; ++round) {
@@ -116,14 +127,24 @@ BOOST_AUTO_TEST_CASE(halves_go_with_a_contract_among_a_power_of_two_and_while_no
     BOOST_TEST(!load_of(100, 1).fits());
     BOOST_TEST(!load_of(100, 3).fits());
     BOOST_TEST(!load_of(100, 6).fits());
-    constexpr ddl::segmenting fine{.bytes = 100, .depth = 16};
-    BOOST_TEST(load_of(800, 2, fine).fits());
-    BOOST_TEST(!load_of(802, 2, fine).fits(), "its half would be seventeen pieces");
-    constexpr ddl::segmenting finer_when_short{
-        .bytes = 1 << 20, .depth = 4, .short_message = 16384, .short_bytes = 512};
-    BOOST_TEST(load_of(30'720, 2, finer_when_short).fits(), "60 KiB are one piece");
-    BOOST_TEST(!load_of(30'720, 8, finer_when_short).fits(), "but 15 KiB, in the last round, are thirty");
-    BOOST_TEST(!load_of(8193, 2, finer_when_short).fits(), "of two halves the shorter one is cut");
+    static constexpr ddl::segmenting fine{.bytes = 100, .depth = 16};
+    BOOST_TEST(load_of<fine>(1650, 2).fits());
+    BOOST_TEST(!load_of<fine>(1652, 2).fits(), "its half would be 34 pieces");
+    static constexpr ddl::segmenting finer_when_short{
+        .bytes = 1 << 20, .depth = 4, .short_message = 16384, .short_bytes = 448};
+    BOOST_TEST(load_of<finer_when_short>(30'720, 2).fits(), "60 KiB are one piece");
+    BOOST_TEST(!load_of<finer_when_short>(30'720, 8).fits(), "but 15 KiB, in the last round, are 35");
+    BOOST_TEST(!load_of<finer_when_short>(8193, 2).fits(), "of two halves the shorter one is cut");
+    static constexpr ddl::segmenting finer_beside{.bytes = 1 << 20,
+                                                  .depth = 4,
+                                                  .short_message = 100,
+                                                  .short_bytes = 100,
+                                                  .short_exchange = 100,
+                                                  .short_beside = 6000};
+    BOOST_TEST(load_of<finer_beside>(3300, 4).fits(), "6600 bytes, then 3300 in 33 pieces, or one");
+    BOOST_TEST(!load_of<finer_beside>(3304, 4).fits(), "as all say, also those who share no core");
+    BOOST_TEST(load_of<finer_beside>(3200, 4).given(0, 1).cut.pieces == 32U);
+    BOOST_TEST(load_of<finer_beside>(3200, 4).given(0, 0).cut.pieces == 1U);
 }
 
 namespace {

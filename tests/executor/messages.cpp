@@ -146,7 +146,8 @@ static_assert(near.length(1000, 1, one_way) == 100 && near.length(1001, 1, one_w
 static_assert(near.length(500, 1, both_ways) == 100 && near.length(501, 1, both_ways) == 2000,
               "sooner whole where two meet");
 static_assert(near.length(800, 1, beside) == 100 && near.length(801, 1, beside) == 2000, "later on one core");
-static_assert(ddl::segmenting{.short_message = 9}.longest_short(beside) == 9, "no difference where none is named");
+static_assert(ddl::segmenting{.bytes = 20, .depth = 1, .short_message = 9}.longest_short(beside) == 9,
+              "no difference where none is named");
 static_assert(near.fingerprint() != cut.fingerprint());
 static_assert(near.segments(2, 100) == 3 && near.segments(2, 0) == 3, "as many as may be under way");
 static_assert(near.segments(2, 2000) == 2 && near.segments(2, 2001) == 1, "fewer of long operands");
