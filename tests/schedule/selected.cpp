@@ -63,6 +63,24 @@ static_assert(chosen<nested>(64) == "tree" && chosen<nested>(100) == "recursive_
                   chosen<nested>(101) == "recursive_halving",
               "a choice may be a choice");
 
+using nearby = selected<at_most<64, tree>, ddl::near_at_most<4096, 3, 5, ring>, at_most<128, recursive_doubling>,
+                        otherwise<recursive_halving>>;
+constexpr std::string_view chosen_among(ddl::company ranks, std::size_t bytes) {
+    return ddl::with_schedule<nearby>(bytes, ranks, its_name{});
+}
+static_assert(chosen_among({4, true}, 64) == "tree" && chosen_among({4, true}, 65) == "ring");
+static_assert(chosen_among({3, true}, 4096) == "ring" && chosen_among({5, true}, 4096) == "ring");
+static_assert(chosen_among({4, true}, 4097) == "recursive_halving");
+static_assert(chosen_among({2, true}, 65) == "recursive_doubling" &&
+              chosen_among({6, true}, 65) == "recursive_doubling");
+static_assert(chosen_among({4, false}, 65) == "recursive_doubling", "on several hosts");
+static_assert(chosen<nearby>(65) == "recursive_doubling", "and where nobody says who calls");
+static_assert(ddl::arguments_of<nearby>::fit);
+static_assert(!ddl::arguments_of<selected<at_most<64, tree>, ddl::near_at_most<64, 3, 5, ring>, otherwise<ring>>>::fit,
+              "never taken");
+static_assert(!ddl::arguments_of<selected<at_most<64, tree>, ddl::near_at_most<128, 3, 5, ring>>>::fit, "not for all");
+static_assert(!ddl::proves_allreduce<selected<ddl::near_at_most<64, 2, 4, ring_that_stops_early>, otherwise<ring>>>(5));
+
 static_assert(ddl::proves_allreduce<by_size>(5), "a proof is one of all choices");
 static_assert(!ddl::proves_allreduce<selected<at_most<64, ring_that_stops_early>, otherwise<ring>>>(5));
 static_assert(!ddl::proves_allreduce<selected<at_most<64, ring>, otherwise<ring_that_stops_early>>>(5));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/schedule/program.hpp>
+#include <ddl/schedule/selected.hpp>
 #include <ddl/transport/segmenting.hpp>
 
 #include <algorithm>
@@ -32,6 +33,13 @@ constexpr const segmenting& cut_of(const Transport& wire) noexcept {
     if constexpr (requires { wire.on_one_host(); })
         if (wire.on_one_host()) return host_segments_of<Transport>;
     return segments_of<Transport>;
+}
+
+/// The ranks of `wire`, for schedules that depend on them.
+template <class Transport>
+company company_of(const Transport& wire) noexcept {
+    if constexpr (requires { wire.on_one_host(); }) return {wire.size(), wire.on_one_host()};
+    else return {wire.size()};
 }
 
 /// Whether `wire` knows that this rank and `peer` run on one core: one of the two moves at a time.

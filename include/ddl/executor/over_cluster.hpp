@@ -23,6 +23,9 @@ template <class... Choices>
 struct flattened<selected<Choices...>> {
     template <std::size_t Bytes, class Schedule>
     static at_most<Bytes, typename flattened<Schedule>::type> flat(at_most<Bytes, Schedule>);
+    template <std::size_t Bytes, int Least, int Most, class Schedule>
+    static near_at_most<Bytes, Least, Most, typename flattened<Schedule>::type> flat(
+        near_at_most<Bytes, Least, Most, Schedule>);
     template <class Schedule>
     static otherwise<typename flattened<Schedule>::type> flat(otherwise<Schedule>);
     using type = selected<decltype(flat(Choices{}))...>;

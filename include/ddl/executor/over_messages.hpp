@@ -72,7 +72,7 @@ template <class Schedule, class Checking, class Op, class Element, message_trans
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
-    with_schedule<Schedule>(count * sizeof(Element), wire.size(), [&]<class Chosen>() {
+    with_schedule_among<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         // be it unchecked: in messages that go among all a comparison is for nothing
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
@@ -90,7 +90,7 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (Checking::compares && suits_contract<Chosen, tree, accumulator>)
             if (const auto cut = whole_load<accumulator>(wire, count, flow::to_root); cut.fits()) {
@@ -110,7 +110,7 @@ template <class Schedule, class Checking, class Op, class Element, message_trans
 void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op) {
     using accumulator = accumulator_t<Op, Element>;
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0)};
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (suits_riding<collective::reduce_scatter, Chosen, accumulator>)
             if (rides<collective::reduce_scatter, accumulator>(wire, count))
                 return reduce_scatter_with_contract(here, wire, in, out, count, op);
@@ -135,7 +135,7 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_gather_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_gather, count, 0)};
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (suits_riding<collective::all_gather, Chosen, Element>)
             if (rides<collective::all_gather, Element>(wire, count))
                 return gather_with_contract(here, wire, in, out, count, flow::among_all, 0);
@@ -162,7 +162,7 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
     message_call<Checking, Transport> here{wire,
                                            describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
     const std::size_t bytes = count * sizeof(Element);
-    with_schedule<Schedule>(bytes, [&]<class Chosen>() {
+    with_schedule<Schedule>(bytes, company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_contract<Chosen, tree, Element>)
             if (const auto cut = whole_load<Element>(wire, count, flow::from_root); copies_pay(wire, cut)) {
                 const std::byte* const result = carry_from_root(here, wire, cut, data, root);
@@ -184,7 +184,7 @@ void gather_over(Transport& wire, const Element* in, Element* out, std::size_t c
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::gather, count, root)};
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::gather, Chosen, Element>)
             if (rides<collective::gather, Element>(wire, count))
                 return gather_with_contract(here, wire, in, out, count, flow::to_root, root);
@@ -207,7 +207,7 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::scatter, count, root)};
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::scatter, Chosen, Element>)
             if (rides<collective::scatter, Element>(wire, count))
                 return scatter_with_contract(here, wire, in, out, count, root);
@@ -231,7 +231,7 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
     const int size = wire.size();
     const int rank = wire.rank();
     const std::size_t each = count / static_cast<std::size_t>(size);
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::all_to_all, Chosen, Element>)
             if (rides<collective::all_to_all, Element>(wire, count))
                 return exchange_with_contract(here, wire, in, out, count);

@@ -36,17 +36,23 @@ inline constexpr link_cost link_of = links::hundred_gigabit;
 
 /// Doubling up to about the length at which halving becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
 /// From half of that up to eight times as much the number of ranks decides: the more there are, the later so many messages pay.
+/// On one host, where they cost little, they pay sooner.
 template <class Transport>
 inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
 template <class Transport>
-using doubling_then_halving = selected<at_most<halving_pays<Transport> / 2, recursive_doubling>,
-                                       at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
-                                       at_most<2 * halving_pays<Transport>, halving_direct_or<3, recursive_doubling>>,
-                                       at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>,
-                                       otherwise<recursive_halving>>;
-template <class Transport>
+using doubling_then_halving = selected<
+    at_most<halving_pays<Transport> / 2, recursive_doubling>, near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
+    near_at_most<3 * halving_pays<Transport> / 2, 8, 8, direct>,
+    at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
+    at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,
+    at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>, otherwise<recursive_halving>>;
+
+/// A tree up to about the length at which halving becomes cheaper; among few ranks of one host up to `Near` bytes, and `NearEight`
+/// of eight, which halve well.
+template <class Transport, std::size_t Near, std::size_t NearEight>
 using tree_then_halving = selected<
+    near_at_most<Near, 2, 7, tree>, near_at_most<NearEight, 8, 8, tree>,
     at_most<crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>), tree>,
     otherwise<recursive_halving>>;
 
@@ -64,7 +70,7 @@ struct default_schedule<collective::reduce_scatter, true, Transport> {
 };
 template <message_transport Transport>
 struct default_schedule<collective::reduce, true, Transport> {
-    using type = tree_then_halving<Transport>;
+    using type = tree_then_halving<Transport, (1 << 17), (1 << 17)>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_gather, Commutes, Transport> {
@@ -72,7 +78,7 @@ struct default_schedule<collective::all_gather, Commutes, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {
-    using type = tree_then_halving<Transport>;
+    using type = tree_then_halving<Transport, (1 << 19), (1 << 18)>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::gather, Commutes, Transport> {

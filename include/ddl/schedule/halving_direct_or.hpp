@@ -65,11 +65,11 @@ struct arguments_of<halving_direct_or<Few, Many>> {
     }
 };
 
-/// As `with_schedule`; a schedule that depends on how many `ranks` there are passes on to what it is `among` them.
+/// As `with_schedule`; a schedule that depends on how many ranks there are passes on to what it is `among` them.
 template <class Schedule, class Use>
-constexpr decltype(auto) with_schedule(std::size_t bytes, int ranks, Use&& use) {
-    return with_schedule<Schedule>(bytes, [&]<class Chosen>() -> decltype(auto) {
-        if constexpr (requires { Chosen::among(ranks, use); }) return Chosen::among(ranks, use);
+constexpr decltype(auto) with_schedule_among(std::size_t bytes, company of, Use&& use) {
+    return with_schedule<Schedule>(bytes, of, [&]<class Chosen>() -> decltype(auto) {
+        if constexpr (requires { Chosen::among(of.ranks, use); }) return Chosen::among(of.ranks, use);
         else return use.template operator()<Chosen>();
     });
 }

@@ -7,23 +7,45 @@
 
 namespace ddl {
 
+/// The ranks of a call: how many, and whether all are on one host. Where that is not known, no choice that asks for it fits.
+struct company {
+    int ranks = 0;
+    bool near = false;
+};
+
 /// `Schedule` for messages of up to `Bytes` bytes.
 template <std::size_t Bytes, class Schedule>
 struct at_most {
     static constexpr std::size_t bytes = Bytes;
+    static constexpr bool whoever = true;
     using type = Schedule;
+    static constexpr bool fits(std::size_t message, company) noexcept { return message <= Bytes; }
+};
+
+/// The same if they travel between `Least` to `Most` ranks of one host, where a message costs little to begin.
+template <std::size_t Bytes, int Least, int Most, class Schedule>
+struct near_at_most {
+    static constexpr std::size_t bytes = Bytes;
+    static constexpr bool whoever = false;
+    using type = Schedule;
+    static constexpr bool fits(std::size_t message, company of) noexcept {
+        return message <= Bytes && of.near && of.ranks >= Least && of.ranks <= Most;
+    }
 };
 
 /// `Schedule` for all that is longer.
 template <class Schedule>
 struct otherwise {
     static constexpr std::size_t bytes = static_cast<std::size_t>(-1);
+    static constexpr bool whoever = true;
     using type = Schedule;
+    static constexpr bool fits(std::size_t, company) noexcept { return true; }
 };
 
 /// A schedule for each message size: `selected<at_most<4096, recursive_doubling>, otherwise<ring>>`.
 ///
-/// Limits grow from left to right and count the bytes of the whole message on one rank. The first that fits is taken.
+/// Limits count the bytes of the whole message on one rank, and grow from left to right; those of `near_at_most` are above the last
+/// of `at_most` before them. The first that fits is taken.
 template <class... Choices>
 struct selected {
     static constexpr const char* name = "selected";
@@ -33,9 +55,16 @@ template <class... Choices>
 struct arguments_of<selected<Choices...>> {
     static constexpr bool limits_grow = [] {
         constexpr std::size_t limits[] = {Choices::bytes...};
-        for (std::size_t i = 1; i < sizeof...(Choices); ++i)
-            if (limits[i] <= limits[i - 1]) return false;
-        return limits[sizeof...(Choices) - 1] == static_cast<std::size_t>(-1);
+        constexpr bool for_all[] = {Choices::whoever...};
+        bool none = true;
+        std::size_t last = 0;
+        for (std::size_t i = 0; i < sizeof...(Choices); ++i) {
+            if (!none && limits[i] <= last) return false;
+            if (!for_all[i]) continue;
+            none = false;
+            last = limits[i];
+        }
+        return for_all[sizeof...(Choices) - 1] && last == static_cast<std::size_t>(-1);
     }();
     static constexpr bool fit = limits_grow && (arguments_of<typename Choices::type>::fit && ...);
     static constexpr void complain() noexcept {
@@ -56,24 +85,29 @@ inline constexpr bool is_selected<selected<Choices...>> = true;
 template <class Schedule>
 struct selection {
     template <class Use>
-    static constexpr decltype(auto) make(std::size_t, Use& use) {
+    static constexpr decltype(auto) make(std::size_t, company, Use& use) {
         return use.template operator()<Schedule>();
     }
 };
 template <class First, class... Rest>
 struct selection<selected<First, Rest...>> {
     template <class Use>
-    static constexpr decltype(auto) make(std::size_t bytes, Use& use) {
+    static constexpr decltype(auto) make(std::size_t bytes, company of, Use& use) {
         if constexpr (sizeof...(Rest) > 0)
-            if (bytes > First::bytes) return selection<selected<Rest...>>::make(bytes, use);
-        return selection<typename First::type>::make(bytes, use);
+            if (!First::fits(bytes, of)) return selection<selected<Rest...>>::make(bytes, of, use);
+        return selection<typename First::type>::make(bytes, of, use);
     }
 };
 
-/// Calls `use.template operator()<Schedule>()` with the schedule that `Schedule` is, or selects, for `bytes` bytes.
+/// Calls `use.template operator()<Schedule>()` with the schedule that `Schedule` is, or selects, for `bytes` bytes among such ranks.
+template <class Schedule, class Use>
+constexpr decltype(auto) with_schedule(std::size_t bytes, company of, Use&& use) {
+    return selection<Schedule>::make(bytes, of, use);
+}
+/// The same whoever the ranks are.
 template <class Schedule, class Use>
 constexpr decltype(auto) with_schedule(std::size_t bytes, Use&& use) {
-    return selection<Schedule>::make(bytes, use);
+    return selection<Schedule>::make(bytes, company{}, use);
 }
 
 }  // namespace ddl
