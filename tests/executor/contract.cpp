@@ -65,7 +65,7 @@ std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
     return held;
 }
 
-/// A wire whose messages are cut as those of one host by Open MPI.
+/// A wire whose messages are cut as those of one host may be.
 struct near_wire {
     static constexpr ddl::segmenting host_segments{.bytes = 1 << 20,
                                                    .depth = 8,
