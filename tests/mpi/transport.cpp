@@ -465,6 +465,15 @@ BOOST_AUTO_TEST_CASE(more_bytes_than_an_int_can_count_are_one_message,
     }
 }
 
+BOOST_AUTO_TEST_CASE(ranks_find_alike_whether_pieces_pay) {
+    ddl::mpi wire{MPI_COMM_WORLD, patient};
+    const ddl::mpi moved{std::move(wire)};
+    const int ours = moved.pieces_pay() ? 1 : 0;
+    int sum = 0;
+    MPI_Allreduce(&ours, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    BOOST_TEST(sum == ours * moved.size());
+}
+
 BOOST_AUTO_TEST_CASE(it_knows_which_cores_ranks_are_bound_to) {
     cpu_set_t before;
     BOOST_REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);

@@ -27,11 +27,22 @@ template <class Transport>
     requires requires { Transport::host_segments; }
 inline constexpr segmenting host_segments_of<Transport> = Transport::host_segments;
 
+/// The same where pieces of a message arrive no sooner than the message.
+template <class Transport>
+inline constexpr segmenting whole_segments_of = host_segments_of<Transport>;
+template <class Transport>
+    requires requires { Transport::whole_segments; }
+inline constexpr segmenting whole_segments_of<Transport> = Transport::whole_segments;
+
 /// How `wire` cuts messages.
 template <class Transport>
 constexpr const segmenting& cut_of(const Transport& wire) noexcept {
     if constexpr (requires { wire.on_one_host(); })
-        if (wire.on_one_host()) return host_segments_of<Transport>;
+        if (wire.on_one_host()) {
+            if constexpr (requires { wire.pieces_pay(); })
+                if (!wire.pieces_pay()) return whole_segments_of<Transport>;
+            return host_segments_of<Transport>;
+        }
     return segments_of<Transport>;
 }
 
@@ -53,8 +64,10 @@ bool lies_beside(const Transport& wire, int peer) noexcept {
 template <class Transport>
 std::uint32_t cut_fingerprint(const Transport& wire) noexcept {
     constexpr std::uint32_t near = host_segments_of<Transport>.fingerprint();
+    constexpr std::uint32_t whole = whole_segments_of<Transport>.fingerprint();
     constexpr std::uint32_t far = segments_of<Transport>.fingerprint();
-    return &cut_of(wire) == &segments_of<Transport> ? far : near;
+    const segmenting* const cut = &cut_of(wire);
+    return cut == &segments_of<Transport> ? far : cut == &host_segments_of<Transport> ? near : whole;
 }
 
 /// Bytes in whole cache lines.

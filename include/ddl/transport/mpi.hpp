@@ -31,22 +31,39 @@ class mpi {
 public:
     static constexpr const char* name = "mpi";
 
-    /// How messages are cut where all ranks are on one host: as the libraries send them that were measured.
+    /// How messages are cut where all ranks are on one host and pieces pay, and where they do not.
     ///
-    /// What is no longer than `short_bytes` passes through memory that both processes have mapped; what is longer waits for an
-    /// answer of the receiver, who then copies it from the sender's memory. In pieces a message is copied twice and waits for
-    /// nobody: up to some length that takes less time, up to a greater one if the sender's core is not busy receiving meanwhile, or
-    /// is the receiver's. Open MPI has a quicker way yet for the shortest. Intel's library needs no help.
-    static constexpr segmenting host_segments {
-        .bytes = std::size_t{1} << 20, .depth = 40,
-#if defined(OPEN_MPI)
-        .short_message = std::size_t{128} << 10, .short_bytes = 3968, .short_exchange = std::size_t{32} << 10,
-        .short_beside = std::size_t{96} << 10, .quick_message = 512, .quick_bytes = 256,
-#elif !defined(I_MPI_VERSION)
-        .short_message = std::size_t{128} << 10, .short_bytes = 8064,
+    /// What is no longer than `short_bytes` passes through memory that both processes have mapped; for what is longer most libraries
+    /// wait for the receiver, who has the system copy it from the sender's memory. In pieces a message is copied twice and waits
+    /// for nobody: up to some length that takes less time, up to a greater one if the sender's core is not busy receiving
+    /// meanwhile, or is the receiver's. Open MPI has a quicker way yet for the shortest.
+#ifdef OPEN_MPI
+    static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                              .depth = 40,
+                                              .short_message = std::size_t{128} << 10,
+                                              .short_bytes = 3968,
+                                              .short_exchange = std::size_t{32} << 10,
+                                              .short_beside = std::size_t{96} << 10,
+                                              .quick_message = 512,
+                                              .quick_bytes = 256,
+                                              .combining = std::size_t{1} << 20};
+    static constexpr segmenting whole_segments{.bytes = std::size_t{1} << 20,
+                                               .depth = 40,
+                                               .short_message = std::size_t{16} << 10,
+                                               .short_bytes = 3968,
+                                               .short_exchange = std::size_t{8} << 10,
+                                               .quick_message = 512,
+                                               .quick_bytes = 256,
+                                               .combining = std::size_t{1} << 20};
+#else
+    static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                              .depth = 40,
+                                              .short_message = std::size_t{128} << 10,
+                                              .short_bytes = 8064,
+                                              .combining = std::size_t{1} << 20};
+    static constexpr segmenting whole_segments{
+        .bytes = std::size_t{1} << 20, .depth = 40, .combining = std::size_t{1} << 20};
 #endif
-        .combining = std::size_t{1} << 20
-    };
 
     class alignas(void*) ticket {
     public:
@@ -75,9 +92,9 @@ public:
     mpi(mpi&& from) noexcept
         : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, marked_{std::exchange(from.marked_, MPI_COMM_NULL)},
           rank_{from.rank_}, size_{from.size_}, one_host_{from.one_host_}, uncrowded_{from.uncrowded_},
-          dealt_in_turn_{from.dealt_in_turn_}, beside_{std::move(from.beside_)}, limit_{from.limit_},
-          mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_}, told_{from.told_},
-          fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+          dealt_in_turn_{from.dealt_in_turn_}, beside_{std::move(from.beside_)}, pieces_pay_{from.pieces_pay_},
+          limit_{from.limit_}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_},
+          told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -103,6 +120,8 @@ public:
     bool uncrowded() const noexcept { return uncrowded_; }
     /// Whether ranks were dealt to hosts or cores in turn: those half of all apart share more of them than neighbours do.
     bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
+    /// Whether pieces of a message arrive sooner than the message, as ranks 0 and 1 found when this communicator was made.
+    bool pieces_pay() const noexcept { return pieces_pay_; }
     /// Whether this rank and `peer` are bound to one core.
     bool beside(int peer) const noexcept {
         return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
@@ -231,6 +250,7 @@ private:
         look_around(here);
         one_host_ = members == size_;
         uncrowded_ = one_host_ && cores_for(size_) >= size_;
+        if (one_host_ && size_ > 1) try_pieces();
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
         const int* last_mark = nullptr;
         int known = 0;
@@ -263,6 +283,42 @@ private:
         dealt_in_turn_ = by_halves > by_neighbours;
         for (int rank = 0; rank < size_; ++rank)
             if (rank != rank_ && here.shares(places[static_cast<std::size_t>(rank)]) == 2) beside_.push_back(rank);
+    }
+
+    /// Exchanges a message between ranks 0 and 1, whole and in pieces. Where ranks share cores it would take long, and be chance:
+    /// there pieces are taken to pay, for one that waits for an answer waits for a core. All ranks call it, and get the same.
+    void try_pieces() {
+        int share = uncrowded_ ? 0 : 1;
+        check(MPI_Bcast(&share, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
+        if (share != 0) return;
+        constexpr int count = 4, piece = static_cast<int>(host_segments.short_bytes), trials = 10;
+        int pay = 1;
+        if (rank_ < 2) {
+            std::vector<char> bytes(std::size_t{2} * count * piece);
+            const auto exchange = [&](int pieces) {
+                MPI_Request under_way[2 * count];
+                const int each = count / pieces * piece;
+                const double start = now();
+                for (int i = 0; i < pieces; ++i)
+                    check(MPI_Irecv(bytes.data() + i * each, each, MPI_BYTE, 1 - rank_, meeting_tag, ranks_,
+                                    &under_way[i]),
+                          "MPI_Irecv");
+                for (int i = 0; i < pieces; ++i)
+                    check(MPI_Isend(bytes.data() + (count * piece + i * each), each, MPI_BYTE, 1 - rank_, meeting_tag,
+                                    ranks_, &under_way[pieces + i]),
+                          "MPI_Isend");
+                check(MPI_Waitall(2 * pieces, under_way, MPI_STATUSES_IGNORE), "MPI_Waitall");
+                return now() - start;
+            };
+            double whole = 1, cut = 1;  // seconds; the first trials only bring memory
+            for (int i = 0; i < trials; ++i) {
+                whole = std::min(whole, exchange(1));
+                cut = std::min(cut, exchange(count));
+            }
+            pay = cut < whole ? 1 : 0;
+        }
+        check(MPI_Bcast(&pay, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
+        pieces_pay_ = pay != 0;
     }
 
     static MPI_Comm world() {
@@ -380,6 +436,7 @@ private:
     bool uncrowded_ = false;
     bool dealt_in_turn_ = false;
     std::vector<int> beside_;  // the other ranks of this one's core, in order
+    bool pieces_pay_ = true;
     timeout limit_;
     const std::atomic<bool>* mpi_ended_;
     const char* operation_ = name;
