@@ -4,14 +4,13 @@
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/fault.hpp>
+#include <ddl/transport/mpi_placement.hpp>
 #include <ddl/transport/mpi_runtime.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/scratch.hpp>
-#include <ddl/transport/segmenting.hpp>
 
 #include <mpi.h>  // first by mpi_runtime.hpp, which keeps the C++ bindings out
 
-#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <memory>
@@ -31,39 +30,8 @@ class mpi {
 public:
     static constexpr const char* name = "mpi";
 
-    /// How messages are cut where all ranks are on one host and pieces pay, and where they do not.
-    ///
-    /// What is no longer than `short_bytes` passes through memory that both processes have mapped; for what is longer most libraries
-    /// wait for the receiver, who has the system copy it from the sender's memory. In pieces a message is copied twice and waits
-    /// for nobody: up to some length that takes less time, up to a greater one if the sender's core is not busy receiving
-    /// meanwhile, or is the receiver's. Open MPI has a quicker way yet for the shortest.
-#ifdef OPEN_MPI
-    static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
-                                              .depth = 40,
-                                              .short_message = std::size_t{128} << 10,
-                                              .short_bytes = 3968,
-                                              .short_exchange = std::size_t{32} << 10,
-                                              .short_beside = std::size_t{96} << 10,
-                                              .quick_message = 512,
-                                              .quick_bytes = 256,
-                                              .combining = std::size_t{1} << 20};
-    static constexpr segmenting whole_segments{.bytes = std::size_t{1} << 20,
-                                               .depth = 40,
-                                               .short_message = std::size_t{16} << 10,
-                                               .short_bytes = 3968,
-                                               .short_exchange = std::size_t{8} << 10,
-                                               .quick_message = 512,
-                                               .quick_bytes = 256,
-                                               .combining = std::size_t{1} << 20};
-#else
-    static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
-                                              .depth = 40,
-                                              .short_message = std::size_t{128} << 10,
-                                              .short_bytes = 8064,
-                                              .combining = std::size_t{1} << 20};
-    static constexpr segmenting whole_segments{
-        .bytes = std::size_t{1} << 20, .depth = 40, .combining = std::size_t{1} << 20};
-#endif
+    static constexpr const segmenting& host_segments = mpi_placement::host_segments;
+    static constexpr const segmenting& whole_segments = mpi_placement::whole_segments;
 
     class alignas(void*) ticket {
     public:
@@ -91,10 +59,9 @@ public:
 
     mpi(mpi&& from) noexcept
         : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, marked_{std::exchange(from.marked_, MPI_COMM_NULL)},
-          rank_{from.rank_}, size_{from.size_}, one_host_{from.one_host_}, uncrowded_{from.uncrowded_},
-          dealt_in_turn_{from.dealt_in_turn_}, beside_{std::move(from.beside_)}, pieces_pay_{from.pieces_pay_},
-          limit_{from.limit_}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_},
-          told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+          rank_{from.rank_}, size_{from.size_}, placement_{std::move(from.placement_)}, limit_{from.limit_},
+          mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, broken_{from.broken_}, told_{from.told_},
+          fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -115,17 +82,15 @@ public:
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
     /// Whether messages between its ranks never leave this host.
-    bool on_one_host() const noexcept { return one_host_; }
+    bool on_one_host() const noexcept { return placement_.on_one_host(); }
     /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
-    bool uncrowded() const noexcept { return uncrowded_; }
+    bool uncrowded() const noexcept { return placement_.uncrowded(); }
     /// Whether ranks were dealt to hosts or cores in turn: those half of all apart share more of them than neighbours do.
-    bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
+    bool dealt_in_turn() const noexcept { return placement_.dealt_in_turn(); }
     /// Whether pieces of a message arrive sooner than the message, as ranks 0 and 1 found when this communicator was made.
-    bool pieces_pay() const noexcept { return pieces_pay_; }
+    bool pieces_pay() const noexcept { return placement_.pieces_pay(); }
     /// Whether this rank and `peer` are bound to one core.
-    bool beside(int peer) const noexcept {
-        return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
-    }
+    bool beside(int peer) const noexcept { return placement_.beside(peer); }
 
     /// A duplicate. Its tags up to `last_tag` are taken; its errors return.
     MPI_Comm communicator() const noexcept { return ranks_; }
@@ -222,7 +187,7 @@ public:
         MPI_Comm group = MPI_COMM_NULL;
         check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
         mpi part{owned{group}, limit_};
-        part.uncrowded_ = part.uncrowded_ && uncrowded_;
+        part.placement_.crowd_as(placement_);
         return part;
     }
 
@@ -239,18 +204,7 @@ private:
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
-        MPI_Comm neighbours = MPI_COMM_NULL;
-        check(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &neighbours),
-              "MPI_Comm_split_type");
-        int members = 0;
-        check(MPI_Comm_size(neighbours, &members), "MPI_Comm_size");
-        place here{rank_, bound_core()};
-        check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
-        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
-        look_around(here);
-        one_host_ = members == size_;
-        uncrowded_ = one_host_ && cores_for(size_) >= size_;
-        if (one_host_ && size_ > 1) try_pieces();
+        placement_ = mpi_placement{ranks_, rank_, size_, meeting_tag, operation_};
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
         const int* last_mark = nullptr;
         int known = 0;
@@ -258,67 +212,6 @@ private:
               "MPI_Comm_get_attr");
         if (known == 0 || *last_mark < (1 << mark_bits) - 1) return;
         check(MPI_Comm_dup(ranks_, &marked_), "MPI_Comm_dup");  // with ranks_' error handler
-    }
-
-    /// Where a rank runs: `host` is the first rank there, `core` the one that it is bound to or -1.
-    struct place {
-        int host;
-        int core;
-        /// How much of a machine two ranks share.
-        int shares(const place& other) const noexcept {
-            return host != other.host ? 0 : core < 0 || core != other.core ? 1 : 2;
-        }
-    };
-    /// Learns where the others run. All ranks call it.
-    void look_around(const place& here) {
-        static_assert(sizeof(place) == 2 * sizeof(int));
-        std::vector<place> places(static_cast<std::size_t>(size_));
-        check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, ranks_), "MPI_Allgather");
-        const std::size_t half = places.size() / 2;
-        int by_neighbours = 0, by_halves = 0;
-        for (std::size_t rank = 0; rank < half; ++rank) {
-            by_neighbours += places[2 * rank].shares(places[2 * rank + 1]);
-            by_halves += places[rank].shares(places[rank + half]);
-        }
-        dealt_in_turn_ = by_halves > by_neighbours;
-        for (int rank = 0; rank < size_; ++rank)
-            if (rank != rank_ && here.shares(places[static_cast<std::size_t>(rank)]) == 2) beside_.push_back(rank);
-    }
-
-    /// Exchanges a message between ranks 0 and 1, whole and in pieces. Where ranks share cores it would take long, and be chance:
-    /// there pieces are taken to pay, for one that waits for an answer waits for a core. All ranks call it, and get the same.
-    void try_pieces() {
-        int share = uncrowded_ ? 0 : 1;
-        check(MPI_Bcast(&share, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
-        if (share != 0) return;
-        constexpr int count = 4, piece = static_cast<int>(host_segments.short_bytes), trials = 10;
-        int pay = 1;
-        if (rank_ < 2) {
-            std::vector<char> bytes(std::size_t{2} * count * piece);
-            const auto exchange = [&](int pieces) {
-                MPI_Request under_way[2 * count];
-                const int each = count / pieces * piece;
-                const double start = now();
-                for (int i = 0; i < pieces; ++i)
-                    check(MPI_Irecv(bytes.data() + i * each, each, MPI_BYTE, 1 - rank_, meeting_tag, ranks_,
-                                    &under_way[i]),
-                          "MPI_Irecv");
-                for (int i = 0; i < pieces; ++i)
-                    check(MPI_Isend(bytes.data() + (count * piece + i * each), each, MPI_BYTE, 1 - rank_, meeting_tag,
-                                    ranks_, &under_way[pieces + i]),
-                          "MPI_Isend");
-                check(MPI_Waitall(2 * pieces, under_way, MPI_STATUSES_IGNORE), "MPI_Waitall");
-                return now() - start;
-            };
-            double whole = 1, cut = 1;  // seconds; the first trials only bring memory
-            for (int i = 0; i < trials; ++i) {
-                whole = std::min(whole, exchange(1));
-                cut = std::min(cut, exchange(count));
-            }
-            pay = cut < whole ? 1 : 0;
-        }
-        check(MPI_Bcast(&pay, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
-        pieces_pay_ = pay != 0;
     }
 
     static MPI_Comm world() {
@@ -432,11 +325,7 @@ private:
     MPI_Comm marked_ = MPI_COMM_NULL;  // where messages bear marks as tags; none if there are too few
     int rank_ = -1;
     int size_ = 0;
-    bool one_host_ = false;
-    bool uncrowded_ = false;
-    bool dealt_in_turn_ = false;
-    std::vector<int> beside_;  // the other ranks of this one's core, in order
-    bool pieces_pay_ = true;
+    mpi_placement placement_;
     timeout limit_;
     const std::atomic<bool>* mpi_ended_;
     const char* operation_ = name;

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/mpi_runtime.hpp>
+#include <ddl/transport/patience.hpp>
+#include <ddl/transport/segmenting.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#if __has_include(<mpi.h>)
+
+namespace ddl {
+
+/// Where the ranks of a communicator run, as far as this one knows, and how messages between those of one host are best cut.
+class mpi_placement {
+public:
+    /// How messages are cut where all ranks are on one host and pieces pay, and where they do not.
+    ///
+    /// What is no longer than `short_bytes` passes through memory that both processes have mapped; for what is longer most libraries
+    /// wait for the receiver, who has the system copy it from the sender's memory. In pieces a message is copied twice and waits
+    /// for nobody: up to some length that takes less time, up to a greater one if the sender's core is not busy receiving
+    /// meanwhile, or is the receiver's. Open MPI has a quicker way yet for the shortest.
+#ifdef OPEN_MPI
+    static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                              .depth = 40,
+                                              .short_message = std::size_t{128} << 10,
+                                              .short_bytes = 3968,
+                                              .short_exchange = std::size_t{32} << 10,
+                                              .short_beside = std::size_t{96} << 10,
+                                              .quick_message = 512,
+                                              .quick_bytes = 256,
+                                              .combining = std::size_t{1} << 20};
+    static constexpr segmenting whole_segments{.bytes = std::size_t{1} << 20,
+                                               .depth = 40,
+                                               .short_message = std::size_t{16} << 10,
+                                               .short_bytes = 3968,
+                                               .short_exchange = std::size_t{8} << 10,
+                                               .quick_message = 512,
+                                               .quick_bytes = 256,
+                                               .combining = std::size_t{1} << 20};
+#else
+    static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                              .depth = 40,
+                                              .short_message = std::size_t{128} << 10,
+                                              .short_bytes = 8064,
+                                              .combining = std::size_t{1} << 20};
+    static constexpr segmenting whole_segments{
+        .bytes = std::size_t{1} << 20, .depth = 40, .combining = std::size_t{1} << 20};
+#endif
+
+    mpi_placement() = default;
+    /// Of rank `rank` of `size` in `ranks`, whose tag `tag` is free. All ranks call it; blocks.
+    mpi_placement(MPI_Comm ranks, int rank, int size, int tag, const char* operation)
+        : ranks_{ranks}, rank_{rank}, size_{size}, operation_{operation} {
+        MPI_Comm neighbours = MPI_COMM_NULL;
+        check(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &neighbours),
+              "MPI_Comm_split_type");
+        int members = 0;
+        check(MPI_Comm_size(neighbours, &members), "MPI_Comm_size");
+        place here{rank_, bound_core()};
+        check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
+        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        look_around(here);
+        one_host_ = members == size_;
+        uncrowded_ = one_host_ && cores_for(size_) >= size_;
+        if (one_host_ && size_ > 1) try_pieces(tag);
+    }
+
+    bool on_one_host() const noexcept { return one_host_; }
+    bool uncrowded() const noexcept { return uncrowded_; }
+    bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
+    bool pieces_pay() const noexcept { return pieces_pay_; }
+    bool beside(int peer) const noexcept {
+        return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
+    }
+    /// Takes the cores of a part for shared where those of the `whole` are.
+    void crowd_as(const mpi_placement& whole) noexcept { uncrowded_ = uncrowded_ && whole.uncrowded_; }
+
+private:
+    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }
+
+    /// Where a rank runs: `host` is the first rank there, `core` the one that it is bound to or -1.
+    struct place {
+        int host;
+        int core;
+        /// How much of a machine two ranks share.
+        int shares(const place& other) const noexcept {
+            return host != other.host ? 0 : core < 0 || core != other.core ? 1 : 2;
+        }
+    };
+    /// Learns where the others run. All ranks call it.
+    void look_around(const place& here) {
+        static_assert(sizeof(place) == 2 * sizeof(int));
+        std::vector<place> places(static_cast<std::size_t>(size_));
+        check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, ranks_), "MPI_Allgather");
+        const std::size_t half = places.size() / 2;
+        int by_neighbours = 0, by_halves = 0;
+        for (std::size_t rank = 0; rank < half; ++rank) {
+            by_neighbours += places[2 * rank].shares(places[2 * rank + 1]);
+            by_halves += places[rank].shares(places[rank + half]);
+        }
+        dealt_in_turn_ = by_halves > by_neighbours;
+        for (int rank = 0; rank < size_; ++rank)
+            if (rank != rank_ && here.shares(places[static_cast<std::size_t>(rank)]) == 2) beside_.push_back(rank);
+    }
+
+    /// Exchanges a message between ranks 0 and 1, whole and in pieces. Where ranks share cores it would take long, and be chance:
+    /// there pieces are taken to pay, for one that waits for an answer waits for a core. All ranks call it, and get the same.
+    void try_pieces(int tag) {
+        int share = uncrowded_ ? 0 : 1;
+        check(MPI_Bcast(&share, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
+        if (share != 0) return;
+        constexpr int count = 4, piece = static_cast<int>(host_segments.short_bytes), trials = 10;
+        int pay = 1;
+        if (rank_ < 2) {
+            std::vector<char> bytes(std::size_t{2} * count * piece);
+            const auto exchange = [&](int pieces) {
+                MPI_Request under_way[2 * count];
+                const int each = count / pieces * piece;
+                const double start = now();
+                for (int i = 0; i < pieces; ++i)
+                    check(MPI_Irecv(bytes.data() + i * each, each, MPI_BYTE, 1 - rank_, tag, ranks_, &under_way[i]),
+                          "MPI_Irecv");
+                for (int i = 0; i < pieces; ++i)
+                    check(MPI_Isend(bytes.data() + (count * piece + i * each), each, MPI_BYTE, 1 - rank_, tag, ranks_,
+                                    &under_way[pieces + i]),
+                          "MPI_Isend");
+                check(MPI_Waitall(2 * pieces, under_way, MPI_STATUSES_IGNORE), "MPI_Waitall");
+                return now() - start;
+            };
+            double whole = 1, cut = 1;  // seconds; the first trials only bring memory
+            for (int i = 0; i < trials; ++i) {
+                whole = std::min(whole, exchange(1));
+                cut = std::min(cut, exchange(count));
+            }
+            pay = cut < whole ? 1 : 0;
+        }
+        check(MPI_Bcast(&pay, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
+        pieces_pay_ = pay != 0;
+    }
+
+    MPI_Comm ranks_ = MPI_COMM_NULL;
+    int rank_ = -1;
+    int size_ = 0;
+    const char* operation_ = "mpi";
+    bool one_host_ = false;
+    bool uncrowded_ = false;
+    bool dealt_in_turn_ = false;
+    bool pieces_pay_ = true;
+    std::vector<int> beside_;  // the other ranks of this one's core, in order
+};
+
+}  // namespace ddl
+
+#endif
