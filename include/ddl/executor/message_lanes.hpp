@@ -60,14 +60,14 @@ bool lies_beside(const Transport& wire, int peer) noexcept {
     else return false;
 }
 
-/// What ranks compare of it.
+/// What ranks compare of it. Whether pieces pay is not of it: the ranks of a communicator know that alike, those of others, which
+/// a stack of levels compares with them, may know better.
 template <class Transport>
 std::uint32_t cut_fingerprint(const Transport& wire) noexcept {
-    constexpr std::uint32_t near = host_segments_of<Transport>.fingerprint();
-    constexpr std::uint32_t whole = whole_segments_of<Transport>.fingerprint();
+    constexpr std::uint32_t near =
+        host_segments_of<Transport>.fingerprint() + 3 * whole_segments_of<Transport>.fingerprint();
     constexpr std::uint32_t far = segments_of<Transport>.fingerprint();
-    const segmenting* const cut = &cut_of(wire);
-    return cut == &segments_of<Transport> ? far : cut == &host_segments_of<Transport> ? near : whole;
+    return &cut_of(wire) == &segments_of<Transport> ? far : near;
 }
 
 /// Bytes in whole cache lines.
