@@ -341,6 +341,34 @@ BOOST_AUTO_TEST_CASE(ranks_of_one_core_halve_with_the_contract_as_others_do) {
         });
 }
 
+/// What a call of `bytes` among so many ranks is explained to be.
+template <class Ranks, class Init>
+std::string explained(int size, std::size_t bytes, Init init) {
+    std::string line;
+    ddl::recording::run(size, [&](ddl::recording& team) {
+        Ranks ranks{team.split(0, team.rank())};
+        std::vector<int> data(bytes / sizeof(int));
+        const std::string mine = ddl::explain(init(ranks, data)).c_str();
+        if (ranks.rank() == 0) line = mine;
+    });
+    return line;
+}
+
+BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_speak_directly_sooner_and_keep_to_a_tree_for_longer) {
+    const auto allreduce = [](auto& ranks, auto& data) { return ddl::allreduce_init(ranks, data); };
+    const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
+    const auto is = [](const std::string& line, const char* schedule) {
+        return line.find(std::string{"ranks: "} + schedule + ", selected for this size") != std::string::npos;
+    };
+    BOOST_TEST(is(explained<housed>(6, 24'000, allreduce), "direct"));
+    BOOST_TEST(is(explained<housed>(8, 24'000, allreduce), "direct"));
+    BOOST_TEST(is(explained<leaving>(6, 24'000, allreduce), "recursive_doubling"));
+    BOOST_TEST(is(explained<leaving>(8, 24'000, allreduce), "recursive_halving"));
+    BOOST_TEST(is(explained<housed>(5, 300'000, broadcast), "tree"));
+    BOOST_TEST(is(explained<housed>(8, 300'000, broadcast), "recursive_halving"));
+    BOOST_TEST(is(explained<leaving>(5, 300'000, broadcast), "recursive_halving"));
+}
+
 /// The first rank to which rank 0 of 8 sends half of a long vector.
 template <class Ranks>
 int first_partner() {

@@ -2,6 +2,7 @@
 #include <ddl/schedule/halving_direct_or.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/ring.hpp>
+#include <ddl/schedule/selected.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -31,7 +32,8 @@ bool runs_alike(int size) {
 
 template <class Schedule>
 constexpr const char* chosen(std::size_t bytes, int ranks) {
-    return ddl::with_schedule_among<Schedule>(bytes, {.ranks = ranks}, []<class Chosen>() { return Chosen::name; });
+    return ddl::with_schedule<Schedule>(bytes, ddl::company{.ranks = ranks},
+                                        []<class Chosen>() { return Chosen::name; });
 }
 using by_length = ddl::selected<ddl::at_most<100, ddl::ring>, ddl::otherwise<among_five>>;
 static_assert(chosen<by_length>(100, 6) == ddl::ring::name);

@@ -48,7 +48,7 @@ private:
     load_part part(int rank, int round, int keeper) const noexcept {
         const chunk_range left = left_by_halving(keeper, chunks.parts, round + 1);
         return {first(left.first) - first(left_by_halving(rank, chunks.parts, round).first),
-                of(left, lies_beside(wire, rank ^ 1 << round) ? passage::beside : passage::both_ways)};
+                of(left, exchange_with(wire, rank ^ 1 << round))};
     }
 };
 

@@ -91,7 +91,7 @@ std::size_t longest_transfer(const Program& program, int rank) noexcept {
 template <collective What, class Schedule, class Op, class Element, message_transport Transport>
 void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     using accumulator = accumulator_t<Op, Element>;
-    with_schedule_among<Schedule>(count * sizeof(Element), company_of(ranks), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(ranks), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if (is_selected<Schedule>) line.append(", selected for this size");
         const auto say = [&line](const load_cut& load) {
@@ -165,7 +165,7 @@ void explain_way(text& line, Transport& ranks, const void* in, std::size_t count
     using level =  // on which it is resolved: an allreduce alone goes through both
         std::conditional_t<What == collective::allreduce, Transport, std::remove_reference_t<decltype(ranks.wire())>>;
     using chosen = resolved<Schedule, What, Op, level>;
-    with_schedule_among<chosen>(count * sizeof(Element), company_of(ranks), [&]<class Chosen>() {
+    with_schedule<chosen>(count * sizeof(Element), company_of(ranks), [&]<class Chosen>() {
         using alone = typename without_nodes<Chosen>::type;
         const bool in_levels = hierarchy<Chosen> && (hierarchy<alone> || ranks.nodes() != ranks.size());
         if (in_levels) spelled<Chosen>::append(line);

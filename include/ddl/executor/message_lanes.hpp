@@ -53,11 +53,12 @@ company company_of(const Transport& wire) noexcept {
     else return {wire.size()};
 }
 
-/// Whether `wire` knows that this rank and `peer` run on one core: one of the two moves at a time.
+/// How messages pass that this rank of `wire` and `peer` exchange.
 template <class Transport>
-bool lies_beside(const Transport& wire, int peer) noexcept {
-    if constexpr (requires { wire.beside(peer); }) return wire.beside(peer);
-    else return false;
+passage exchange_with(const Transport& wire, int peer) noexcept {
+    if constexpr (requires { wire.beside(peer); })
+        if (wire.beside(peer)) return passage::beside;
+    return passage::both_ways;
 }
 
 /// What ranks compare of it. Whether pieces pay is not of it: the ranks of a communicator know that alike, those of others, which
@@ -117,8 +118,7 @@ template <class Transport, program Program>
 passage passage_of(const Transport& wire, const Program& program, int round, const transfer& t) {
     const int receiver = t.what == action::send ? t.peer : wire.rank();
     for (int i = 0, width = program.width(receiver, round); i < width; ++i)
-        if (program.at(receiver, round, i).what == action::send)
-            return lies_beside(wire, t.peer) ? passage::beside : passage::both_ways;
+        if (program.at(receiver, round, i).what == action::send) return exchange_with(wire, t.peer);
     return passage::one_way;
 }
 

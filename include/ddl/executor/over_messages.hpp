@@ -72,7 +72,7 @@ template <class Schedule, class Checking, class Op, class Element, message_trans
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
     message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
-    with_schedule_among<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
+    with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         // be it unchecked: in messages that go among all a comparison is for nothing
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)

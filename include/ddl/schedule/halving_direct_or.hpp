@@ -4,10 +4,8 @@
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 #include <ddl/schedule/recursive_halving.hpp>
-#include <ddl/schedule/selected.hpp>
 
 #include <bit>
-#include <cstddef>
 
 namespace ddl {
 
@@ -64,14 +62,5 @@ struct arguments_of<halving_direct_or<Few, Many>> {
                       "ddl::halving_direct_or<3, ddl::recursive_doubling>");
     }
 };
-
-/// As `with_schedule`; a schedule that depends on how many ranks there are passes on to what it is `among` them.
-template <class Schedule, class Use>
-constexpr decltype(auto) with_schedule_among(std::size_t bytes, company of, Use&& use) {
-    return with_schedule<Schedule>(bytes, of, [&]<class Chosen>() -> decltype(auto) {
-        if constexpr (requires { Chosen::among(of.ranks, use); }) return Chosen::among(of.ranks, use);
-        else return use.template operator()<Chosen>();
-    });
-}
 
 }  // namespace ddl

@@ -81,11 +81,14 @@ inline constexpr bool is_selected = false;
 template <class... Choices>
 inline constexpr bool is_selected<selected<Choices...>> = true;
 
-/// A schedule chooses itself; `selected` passes on to its first choice that fits.
+/// A schedule chooses itself, but for one that depends on how many ranks there are: if that is known, it is what it is `among` them.
+/// `selected` passes on to its first choice that fits.
 template <class Schedule>
 struct selection {
     template <class Use>
-    static constexpr decltype(auto) make(std::size_t, company, Use& use) {
+    static constexpr decltype(auto) make(std::size_t, company of, Use& use) {
+        if constexpr (requires { Schedule::among(of.ranks, use); })
+            if (of.ranks > 0) return Schedule::among(of.ranks, use);
         return use.template operator()<Schedule>();
     }
 };

@@ -204,7 +204,7 @@ private:
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
-        placement_ = mpi_placement{ranks_, rank_, size_, meeting_tag, operation_};
+        placement_ = mpi_placement{{ranks_, rank_, size_, meeting_tag, operation_}};
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
         const int* last_mark = nullptr;
         int known = 0;

@@ -50,22 +50,31 @@ public:
         .bytes = std::size_t{1} << 20, .depth = 40, .combining = std::size_t{1} << 20};
 #endif
 
+    /// Whose placement: rank `rank` of `size` in `ranks`, where `tag` is free. `operation` is for errors.
+    struct group {
+        MPI_Comm ranks;
+        int rank;
+        int size;
+        int tag;
+        const char* operation;
+        void check(int code, const char* call) const { mpi_runtime::check(code, call, operation, rank); }
+    };
+
     mpi_placement() = default;
-    /// Of rank `rank` of `size` in `ranks`, whose tag `tag` is free. All ranks call it; blocks.
-    mpi_placement(MPI_Comm ranks, int rank, int size, int tag, const char* operation)
-        : ranks_{ranks}, rank_{rank}, size_{size}, operation_{operation} {
+    /// All ranks call it; blocks.
+    explicit mpi_placement(const group& all) {
         MPI_Comm neighbours = MPI_COMM_NULL;
-        check(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &neighbours),
-              "MPI_Comm_split_type");
+        all.check(MPI_Comm_split_type(all.ranks, MPI_COMM_TYPE_SHARED, all.rank, MPI_INFO_NULL, &neighbours),
+                  "MPI_Comm_split_type");
         int members = 0;
-        check(MPI_Comm_size(neighbours, &members), "MPI_Comm_size");
-        place here{rank_, bound_core()};
-        check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
-        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
-        look_around(here);
-        one_host_ = members == size_;
-        uncrowded_ = one_host_ && cores_for(size_) >= size_;
-        if (one_host_ && size_ > 1) try_pieces(tag);
+        all.check(MPI_Comm_size(neighbours, &members), "MPI_Comm_size");
+        place here{all.rank, bound_core()};
+        all.check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
+        all.check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        look_around(all, here);
+        one_host_ = members == all.size;
+        uncrowded_ = one_host_ && cores_for(all.size) >= all.size;
+        if (one_host_ && all.size > 1) try_pieces(all);
     }
 
     bool on_one_host() const noexcept { return one_host_; }
@@ -79,8 +88,6 @@ public:
     void crowd_as(const mpi_placement& whole) noexcept { uncrowded_ = uncrowded_ && whole.uncrowded_; }
 
 private:
-    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }
-
     /// Where a rank runs: `host` is the first rank there, `core` the one that it is bound to or -1.
     struct place {
         int host;
@@ -91,10 +98,10 @@ private:
         }
     };
     /// Learns where the others run. All ranks call it.
-    void look_around(const place& here) {
+    void look_around(const group& all, const place& here) {
         static_assert(sizeof(place) == 2 * sizeof(int));
-        std::vector<place> places(static_cast<std::size_t>(size_));
-        check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, ranks_), "MPI_Allgather");
+        std::vector<place> places(static_cast<std::size_t>(all.size));
+        all.check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, all.ranks), "MPI_Allgather");
         const std::size_t half = places.size() / 2;
         int by_neighbours = 0, by_halves = 0;
         for (std::size_t rank = 0; rank < half; ++rank) {
@@ -102,32 +109,33 @@ private:
             by_halves += places[rank].shares(places[rank + half]);
         }
         dealt_in_turn_ = by_halves > by_neighbours;
-        for (int rank = 0; rank < size_; ++rank)
-            if (rank != rank_ && here.shares(places[static_cast<std::size_t>(rank)]) == 2) beside_.push_back(rank);
+        for (int rank = 0; rank < all.size; ++rank)
+            if (rank != all.rank && here.shares(places[static_cast<std::size_t>(rank)]) == 2) beside_.push_back(rank);
     }
 
     /// Exchanges a message between ranks 0 and 1, whole and in pieces. Where ranks share cores it would take long, and be chance:
     /// there pieces are taken to pay, for one that waits for an answer waits for a core. All ranks call it, and get the same.
-    void try_pieces(int tag) {
+    void try_pieces(const group& all) {
         int share = uncrowded_ ? 0 : 1;
-        check(MPI_Bcast(&share, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
+        all.check(MPI_Bcast(&share, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
         if (share != 0) return;
         constexpr int count = 4, piece = static_cast<int>(host_segments.short_bytes), trials = 10;
         int pay = 1;
-        if (rank_ < 2) {
+        if (all.rank < 2) {
             std::vector<char> bytes(std::size_t{2} * count * piece);
             const auto exchange = [&](int pieces) {
                 MPI_Request under_way[2 * count];
                 const int each = count / pieces * piece;
                 const double start = now();
                 for (int i = 0; i < pieces; ++i)
-                    check(MPI_Irecv(bytes.data() + i * each, each, MPI_BYTE, 1 - rank_, tag, ranks_, &under_way[i]),
-                          "MPI_Irecv");
+                    all.check(MPI_Irecv(bytes.data() + i * each, each, MPI_BYTE, 1 - all.rank, all.tag, all.ranks,
+                                        &under_way[i]),
+                              "MPI_Irecv");
                 for (int i = 0; i < pieces; ++i)
-                    check(MPI_Isend(bytes.data() + (count * piece + i * each), each, MPI_BYTE, 1 - rank_, tag, ranks_,
-                                    &under_way[pieces + i]),
-                          "MPI_Isend");
-                check(MPI_Waitall(2 * pieces, under_way, MPI_STATUSES_IGNORE), "MPI_Waitall");
+                    all.check(MPI_Isend(bytes.data() + (count * piece + i * each), each, MPI_BYTE, 1 - all.rank,
+                                        all.tag, all.ranks, &under_way[pieces + i]),
+                              "MPI_Isend");
+                all.check(MPI_Waitall(2 * pieces, under_way, MPI_STATUSES_IGNORE), "MPI_Waitall");
                 return now() - start;
             };
             double whole = 1, cut = 1;  // seconds; the first trials only bring memory
@@ -137,14 +145,10 @@ private:
             }
             pay = cut < whole ? 1 : 0;
         }
-        check(MPI_Bcast(&pay, 1, MPI_INT, 0, ranks_), "MPI_Bcast");
+        all.check(MPI_Bcast(&pay, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
         pieces_pay_ = pay != 0;
     }
 
-    MPI_Comm ranks_ = MPI_COMM_NULL;
-    int rank_ = -1;
-    int size_ = 0;
-    const char* operation_ = "mpi";
     bool one_host_ = false;
     bool uncrowded_ = false;
     bool dealt_in_turn_ = false;
