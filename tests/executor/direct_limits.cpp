@@ -29,9 +29,12 @@ bool says(const std::string& line, const char* words) { return line.find(words) 
 static_assert(ddl::direct_limits{}.fingerprint() == ddl::limits_of<ddl::threads>.fingerprint());
 static_assert(ddl::direct_limits{.one_shot = 1}.fingerprint() != ddl::direct_limits{.mapped = 1}.fingerprint());
 static_assert(ddl::direct_limits{.one_shot = 1}.fingerprint() != ddl::direct_limits{}.fingerprint());
-static_assert(ddl::direct_limits{}.for_processor(true).fingerprint() !=
-              ddl::direct_limits{}.for_processor(false).fingerprint());
-static_assert(ddl::direct_limits{.one_shot = 1, .mapped = 2, .spread = 3}.for_processor(true).spread == 3);
+static_assert(ddl::direct_limits{}.for_processor(true, false).fingerprint() !=
+              ddl::direct_limits{}.for_processor(false, false).fingerprint());
+static_assert(ddl::direct_limits{}.for_processor(true, false).fingerprint() !=
+              ddl::direct_limits{}.for_processor(true, true).fingerprint());
+static_assert(ddl::direct_limits{.one_shot = 1, .mapped = 2, .spread = 3}.for_processor(true, false).spread == 3);
+static_assert(ddl::direct_limits{.areas = 8}.for_processor(true, true).areas == 8);
 
 BOOST_AUTO_TEST_CASE(limits_that_a_program_specialises_take_effect) {
     std::string known;

@@ -4,12 +4,15 @@
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/executor/direct_move.hpp>
 #include <ddl/reduce.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "../collective/oracle.hpp"
@@ -21,6 +24,14 @@ struct spreading : private_memory {
 };
 template <>
 inline constexpr ddl::direct_limits ddl::limits_of<spreading>{.one_shot = 1024, .segment = 8192, .spread = 1 << 18};
+
+// Ranks that stage in so many areas, likewise.
+template <std::size_t Areas>
+struct ahead_by : private_memory {
+    explicit ahead_by(ddl::threads&& team) : private_memory{std::move(team)} {}
+};
+template <std::size_t Areas>
+inline constexpr ddl::direct_limits ddl::limits_of<ahead_by<Areas>>{.one_shot = 1024, .segment = 8192, .areas = Areas};
 
 namespace {
 
@@ -114,6 +125,55 @@ BOOST_AUTO_TEST_CASE(calls_that_are_spread_do_not_meet_each_other) {
                 call_in_turns(ranks);
             },
             patient);
+}
+
+BOOST_AUTO_TEST_CASE(calls_that_get_ahead_do_not_meet_each_other) {
+    const auto calls = []<class Ranks>(std::type_identity<Ranks>) {
+        for (const int size : {2, 3})
+            ddl::threads::run(
+                size,
+                [](ddl::threads& team) {
+                    Ranks ranks{std::move(team)};
+                    call_in_turns(ranks);
+                },
+                patient);
+    };
+    calls(std::type_identity<ahead_by<2>>{});
+    calls(std::type_identity<ahead_by<4>>{});
+    calls(std::type_identity<ahead_by<16>>{});
+}
+
+/// The reader of a block does not begin before its publisher has left the call.
+BOOST_AUTO_TEST_CASE(who_stages_gets_ahead_of_its_reader_by_all_areas) {
+    std::atomic<bool> left = false;
+    ddl::threads::run(
+        2,
+        [&](ddl::threads& team) {
+            ahead_by<4> ranks{std::move(team)};
+            const std::size_t count = 4 * 2048 / sizeof(int);  // a segment for each area
+            const auto in = small_values<int>(0, count);
+            guarded<int> out{count};
+            const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::broadcast, count, 0);
+            const ddl::published_blocks blocks{in.data(),
+                                               count,
+                                               1,
+                                               [](int, int) { return std::size_t{0}; },
+                                               [count](int peer, int) { return peer == 0 ? count : 0; },
+                                               count};
+            ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, 2 * count, [&](auto copy) {
+                if (ranks.rank() == 0) return;
+                left.wait(false);
+                copy(0, 0, out.data());
+            });
+            if (ranks.rank() == 0) {
+                left = true;
+                left.notify_all();
+            } else {
+                require_values(
+                    out, [](std::size_t i) { return small_value(0, i); }, "what was staged");
+            }
+        },
+        patient);
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_turned_and_ranks_that_did_not_turn_alike_again) {

@@ -78,7 +78,7 @@ BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere, data::xrange(0, 17), offset) {
 BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere_however_they_are_stored, data::xrange(0, 65, 7), offset) {
     using ddl::kernel::stores;
     const auto skipped = static_cast<std::size_t>(offset);
-    for (const stores how : {stores::cached, stores::held, stores::streamed})
+    for (const stores how : {stores::cached, stores::held, stores::shared, stores::streamed})
         for (std::size_t length = 0; length < 1000; length += 1 + length / 9) {
             std::vector<std::byte> from(1200), to(1200, std::byte{255});
             for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251);
@@ -89,6 +89,22 @@ BOOST_DATA_TEST_CASE(bytes_may_lie_anywhere_however_they_are_stored, data::xrang
                 wrong += to[i] != (skipped <= i && i < skipped + length ? from[i - skipped + 3] : std::byte{255});
             BOOST_TEST(wrong == 0u, length << " bytes, stored " << static_cast<int>(how));
         }
+}
+
+BOOST_AUTO_TEST_CASE(long_copies_over_what_others_hold_end_where_they_should) {
+    using ddl::kernel::stores;
+    for (const stores how : {stores::cached, stores::shared})
+        for (const int bytes : {16383, 16384, 16385, 40'001})
+            for (const int offset : {0, 1, 60}) {
+                const auto length = static_cast<std::size_t>(bytes), skipped = static_cast<std::size_t>(offset);
+                std::vector<std::byte> from(length + 2), to(length + 100, std::byte{255});
+                for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251);
+                copy(static_cast<const std::byte*>(from.data() + 1), to.data() + skipped, length, how);
+                std::size_t wrong = 0;
+                for (std::size_t i = 0; i < to.size(); ++i)
+                    wrong += to[i] != (skipped <= i && i < skipped + length ? from[i - skipped + 1] : std::byte{255});
+                BOOST_TEST(wrong == 0u, length << " bytes, stored " << static_cast<int>(how));
+            }
 }
 
 BOOST_AUTO_TEST_CASE(a_target_just_above_the_source_modulo_a_page_is_copied_like_any_other) {

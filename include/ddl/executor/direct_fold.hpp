@@ -42,14 +42,15 @@ private:
             here_.announce();
             return in_one_shot(bytes);
         }
-        const std::size_t each = here_.template segment<Element>(size_);
+        const int others = size_ > 1 ? size_ - 1 : 1;
+        const std::size_t each = here_.template segment<Element>(others);
         if (each == 0) return through_stand_ins(bytes);
         here_.ranks().turn_staging();
         const std::size_t longest = partition{count_, size_}.longest();
         // short results bring the lines of their operands back; then few lines are cheaper than many
         const bool comes_back = takers() == size_ && longest * sizeof(Element) <= 16384;
         if (!is_short && !comes_back && here_.spreads(longest * sizeof(Element)))
-            here_.template spread<Element>(longest, each, size_, size_ * (size_ - 1));
+            here_.template spread<Element>(longest, each, others, size_ * (size_ - 1));
         const auto stage = [&] {
             if (is_short) stage_whole();
             else stage_segment(0, each);
@@ -150,7 +151,7 @@ private:
         const partition blocks{count_, size_};
         const auto past =
             here_.template past<Element>(here_.past_line(in_), blocks.first(block), blocks.longest() > each);
-        return here_.template staged<Element>(rank_, turn, block, each, past);
+        return here_.template staged<Element>(rank_, turn, here_.among_others(rank_, block), each, past);
     }
 
     /// Requires segment 0 to be staged and published. Segments are staged while the one before is folded: one step each.
@@ -165,7 +166,7 @@ private:
         for (std::size_t turn = 0, begin = 0; begin < blocks.longest(); ++turn, begin += each) {
             const auto place = [&](int peer) {
                 const auto past = here_.template past<Element>(here_.announced(peer).past_line, own, is_long);
-                return here_.template staged<Element>(peer, turn, rank_, each, past);
+                return here_.template staged<Element>(peer, turn, here_.among_others(peer, rank_), each, past);
             };
             const auto from = [&](int peer) {
                 return peer == rank_ ? in_ + own + begin : static_cast<const Element*>(place(peer));

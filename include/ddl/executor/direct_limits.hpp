@@ -11,8 +11,9 @@ namespace ddl {
 
 /// Sizes in bytes at which the schedule `direct` over memory changes its way.
 ///
-/// Two of them can be left to the processor: AMD's find it dear to write what another core has read
-/// (`kernel::readers_hold_up_writers`); all others get what was found best on Intel's.
+/// Three of them can be left to the processor: AMD's find it dear to write what another core has read
+/// (`kernel::readers_hold_up_writers`), but for long copies from Zen 5 on (`kernel::string_moves_take_lines`); all others get what
+/// was found best on Intel's.
 struct direct_limits {
     static constexpr std::size_t by_processor = ~std::size_t{0};
 
@@ -27,21 +28,25 @@ struct direct_limits {
     /// What all ranks together spread their segments over, where lines that go to and fro are cheaper if they are many. 0: each
     /// call stages where the one before the last did. By processor 256 KiB, on AMD's 0.
     std::size_t spread = by_processor;
+    /// In how many areas, a power of two, one of two ranks stages what only moves, in turns: so far it gets ahead of its reader.
+    /// More than 2 make segments as much shorter. By processor 2, from Zen 5 on 4.
+    std::size_t areas = by_processor;
     /// The most that a rank stages in a call and takes the cache lines of back at once, for its next one. Ranks may differ.
     std::size_t reclaimed = 4096;
 
     /// The same with nothing left to the processor.
-    constexpr direct_limits for_processor(bool readers_hold_up_writers) const noexcept {
+    constexpr direct_limits for_processor(bool readers_hold_up_writers, bool string_moves_take_lines) const noexcept {
         direct_limits all = *this;
         if (mapped == by_processor) all.mapped = readers_hold_up_writers ? 8192 : 4096;
         if (spread == by_processor) all.spread = readers_hold_up_writers ? 0 : std::size_t{1} << 18;
+        if (areas == by_processor) all.areas = string_moves_take_lines ? 4 : 2;
         return all;
     }
 
     /// What ranks compare, if nothing is left to the processor: they go by the same limits or not together.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
-        for (const std::size_t each : {one_shot, mapped, mapped_move, segment, spread})
+        for (const std::size_t each : {one_shot, mapped, mapped_move, segment, spread, areas})
             word = (word ^ each) * 0x9e37'79b9'7f4a'7c15 + (word >> 29);
         return static_cast<std::uint32_t>(word >> 32);
     }
@@ -56,15 +61,21 @@ inline constexpr direct_limits limits_of{};
 /// Those limits on this processor, and what ranks compare of them.
 template <class Transport>
 struct limits_here {
-    static const direct_limits& all() noexcept { return kernel::readers_hold_up_writers() ? on_amd : on_others; }
+    static const direct_limits& all() noexcept {
+        return !kernel::readers_hold_up_writers()  ? on_others
+               : kernel::string_moves_take_lines() ? since_zen_5
+                                                   : on_amd;
+    }
     static std::uint32_t fingerprint() noexcept {
-        constexpr std::uint32_t amd = on_amd.fingerprint(), others = on_others.fingerprint();
-        return kernel::readers_hold_up_writers() ? amd : others;
+        constexpr std::uint32_t amd = on_amd.fingerprint(), zen_5 = since_zen_5.fingerprint(),
+                                others = on_others.fingerprint();
+        return !kernel::readers_hold_up_writers() ? others : kernel::string_moves_take_lines() ? zen_5 : amd;
     }
 
 private:
-    static constexpr direct_limits on_amd = limits_of<Transport>.for_processor(true);
-    static constexpr direct_limits on_others = limits_of<Transport>.for_processor(false);
+    static constexpr direct_limits on_others = limits_of<Transport>.for_processor(false, false);
+    static constexpr direct_limits on_amd = limits_of<Transport>.for_processor(true, false);
+    static constexpr direct_limits since_zen_5 = limits_of<Transport>.for_processor(true, true);
 };
 
 }  // namespace ddl

@@ -59,7 +59,7 @@ bool are_few_lines(const memory_call<Transport>& here, const Blocks& blocks) noe
     using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
     const std::size_t each = blocks.longest * sizeof(element), parts = static_cast<std::size_t>(blocks.parts);
     return each < 2048 && each * parts < here.limits().mapped_move &&
-           (each + here.template apart<element>)*parts <= here.ranks().staging_bytes() / here.turns;
+           (each + here.template apart<element>)*parts <= here.area();
 }
 
 /// Hands out such blocks.
@@ -122,10 +122,18 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     const bool publishes = blocks.any_of(rank);
     int publishing = 0;
     for (int peer = 0; peer < here.size(); ++peer) publishing += blocks.any_of(peer);
+    const bool keeps = blocks.kept >= 0 && here.size() > 1;
+    const int rooms = blocks.parts - keeps;
+    const auto room = [&](int peer, int part) { return keeps ? here.among_others(peer, part) : part; };
     // what one rank hands out to one that has nothing else to do goes in shorter segments: one is read while the next is
     // staged. Of more readers some may share a core, where a step costs more than that brings
-    const bool to_one_reader = blocks.parts == 1 && here.size() == 2 && publishing == 1;
-    const std::size_t each = here.template segment<element>(blocks.parts, to_one_reader ? 4 : 1);
+    std::size_t shorter = 1;
+    if (here.size() == 2) {
+        here.take_turns(here.limits().areas);
+        shorter = here.limits().areas / 2;
+        if (blocks.parts == 1 && publishing == 1 && shorter < 4) shorter = 4;
+    }
+    const std::size_t each = here.template segment<element>(rooms, shorter);
     if (each == 0 && publishes) {
         // elements too large for staging: memory that all can map stands in for the caller's
         auto* const stand_in = reinterpret_cast<element*>(here.memory_for_all(blocks.count * sizeof(element)));
@@ -135,7 +143,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     here.ranks().turn_staging();
     const int staged_parts = publishing * (blocks.parts - (blocks.kept >= 0));
     if (each != 0 && here.spreads(blocks.longest * sizeof(element)))
-        here.template spread<element>(blocks.longest, each, blocks.parts, staged_parts);
+        here.template spread<element>(blocks.longest, each, rooms, staged_parts);
     const auto each_to_stage = [&](std::size_t turn, auto visit) {
         for (int part = 0; part < blocks.parts; ++part)
             if (part != blocks.kept)
@@ -144,7 +152,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     };
     const auto place = [&](int peer, std::size_t past_line, std::size_t turn, int part) {
         const auto past = here.template past<element>(past_line, blocks.first(peer, part), blocks.longest > each);
-        return here.template staged<element>(peer, turn, part, each, past);
+        return here.template staged<element>(peer, turn, room(peer, part), each, past);
     };
     const bool only_reader = (blocks.kept >= 0 || here.size() == 2) && kernel::readers_hold_up_writers();
     const auto hand_back = [&](std::size_t turn) {
@@ -159,7 +167,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     const auto stage = [&](std::size_t turn) {
         each_to_stage(turn, [&](int part, std::size_t length) {
             kernel::copy(blocks.in + blocks.first(rank, part) + turn * each,
-                         place(rank, here.past_line(blocks.in), turn, part), length);
+                         place(rank, here.past_line(blocks.in), turn, part), length, kernel::stores::shared);
         });
     };
     typename memory_call<Transport>::places ours;
@@ -187,11 +195,17 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     each_to_stage(0, [&](int, std::size_t length) { staged += length * sizeof(element); });
     each_to_stage(0, [&](int part, std::size_t length) {
         if (here.reclaims(staged) && !(only_reader && here.hands_back(length * sizeof(element))))
-            here.template reclaim<element>(part, each, length);
+            here.template reclaim<element>(room(rank, part), each, length);
     });
+    // waits are for what is needed alone: who stages, for the readers of the area that it fills again; who reads, for those who stage
+    std::uint64_t published = 0;
     for (std::size_t turn = 0; turn * each < blocks.longest; ++turn) {
         const bool goes_on = (turn + 1) * each < blocks.longest;
-        if (goes_on) stage(turn + 1);
+        if (goes_on && publishes) {
+            if (turn + 1 >= here.turns()) here.await(published + 2 - here.turns(), [](int) { return true; });
+            stage(turn + 1);
+        }
+        if (turn > 0) here.await(published, [&](int peer) { return blocks.any_of(peer); });
         bool reads = false;
         consume(turn * each, each, [&](int peer, int part) {
             if (peer == rank) return blocks.in + blocks.first(rank, part) + turn * each;
@@ -199,7 +213,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
             return static_cast<const element*>(place(peer, here.announced(peer).past_line, turn, part));
         });
         if (only_reader && reads) hand_back(turn);
-        if (goes_on) here.step();
+        if (goes_on) published = here.publish();
     }
     return protocol::staged;
 }

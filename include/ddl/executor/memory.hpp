@@ -11,6 +11,7 @@
 #include <ddl/transport/rank_memory.hpp>
 
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -49,14 +50,22 @@ public:
     /// Bytes of a slot in which nothing but a call over memory writes.
     static constexpr std::size_t end_of_slot = 64;
 
-    /// Staging is used in two areas, in turns: one is filled while the other is read.
-    static constexpr std::size_t turns = 2;
+    /// Staging is used in so many areas, in turns: one is filled while another is read.
+    std::size_t turns() const noexcept { return std::size_t{1} << halvings_; }
+    /// Bytes of each.
+    std::size_t area() const noexcept { return ranks_.staging_bytes() >> halvings_; }
+    /// Makes so many, a power of two, of two. All ranks call it alike, before they stage.
+    void take_turns(std::size_t areas) noexcept { halvings_ = std::countr_zero(areas); }
 
     /// Always a part of its caller, so that `what` stays in registers: see there.
     [[gnu::always_inline]] memory_call(Transport& ranks, const call& what, bool compares)
         : ranks_{ranks}, compares_{compares}, where_{to_string(what.what), 0}, half_done_{ranks} {
         static_assert(limits_of<Transport>.segment >= 64,
                       "ddl: limits_of this transport has a segment of less than a cache line; see docs/tuning.md");
+        constexpr std::size_t areas = limits_of<Transport>.for_processor(false, false).areas;
+        static_assert(
+            areas >= 2 && std::has_single_bit(areas),
+            "ddl: limits_of this transport has areas that are no power of two; make them 2, 4 or 8: see docs/tuning.md");
         ranks_.begin(where_);
         call told = what;
         told.limits ^= limits_here<Transport>::fingerprint();  // beside those that the call brings
@@ -126,12 +135,20 @@ public:
         return false;
     }
 
-    /// Publishes what this rank has written, and waits until all ranks have come as far.
-    void step() {
-        const std::uint64_t reached = ranks_.advance();
-        for (int peer = 0; peer < size(); ++peer)
-            if (peer != rank()) ranks_.await(peer, reached, where_);
+    /// Publishes what this rank has written, and that it is done with what it has read. Returns how often it has published.
+    std::uint64_t publish() noexcept {
         ++where_.round;
+        return ranks_.advance();
+    }
+    /// Waits until the peers for which `which(peer)` holds have published so often.
+    template <class Which>
+    void await(std::uint64_t published, const Which& which) {
+        for (int peer = 0; peer < size(); ++peer)
+            if (peer != rank() && which(peer)) ranks_.await(peer, published, where_);
+    }
+    /// Publishes, and waits until all ranks have come as far.
+    void step() {
+        await(publish(), [](int) { return true; });
     }
 
     /// The call is over for this rank: what comes now is no longer the others' affair.
@@ -184,14 +201,16 @@ public:
         spread_.segments = (longest + each - 1) / each;
         // calls of one segment go through both halves before they meet a line again, a long one stays in one
         const std::size_t halves = spread_.segments == 1 ? 2 : 1;
-        const std::size_t over = limits().spread / halves / turns / static_cast<std::size_t>(staged);
-        const std::size_t area = ranks_.staging_bytes() / turns;
+        const std::size_t over = limits().spread / halves / turns() / static_cast<std::size_t>(staged);
         const std::size_t bytes = (longest < each ? longest : each) * sizeof(Element);
-        spread_.pitch = area / static_cast<std::size_t>(parts) / apart<Element> * apart<Element>;
+        spread_.pitch = area() / static_cast<std::size_t>(parts) / apart<Element> * apart<Element>;
         spread_.stride = (bytes + 2 * apart<Element> - 1) / apart<Element> * apart<Element>;
         const std::size_t enough = (over + spread_.stride - 1) / spread_.stride, fit = spread_.pitch / spread_.stride;
         spread_.lots = fit < enough ? fit : enough;
     }
+    /// The place of part `part` among those that `owner` stages: of blocks that each belong to a rank all but its own, for which
+    /// there is no need.
+    static int among_others(int owner, int part) noexcept { return part > owner ? part - 1 : part; }
     /// How far behind the beginning of a line a part is staged that begins `first` elements into what lies `past_line` behind
     /// one: as far as it lies itself, if it is of more than one segment, and segments are of whole lines. Copies from lines to lines that are cut alike are
     /// up to 1.3 times as fast, but one part has a line more.
@@ -206,7 +225,9 @@ public:
     /// the way of those that this call still reads.
     static bool reclaims(std::size_t bytes) noexcept { return bytes > 64 && bytes <= limits().reclaimed; }
     /// Whether the only reader of a part of `bytes` hands its cache lines back, so that the owner need not take them.
-    static bool hands_back(std::size_t bytes) noexcept { return bytes >= 2048 && kernel::readers_hold_up_writers(); }
+    static bool hands_back(std::size_t bytes) noexcept {
+        return bytes >= 2048 && kernel::readers_hold_up_writers() && !kernel::copy_takes_lines(bytes);
+    }
     /// Takes back the cache lines in which the next call will stage, if it stages what this one did: `count` elements of part
     /// `part`. All peers have announced this call, so none reads there any more; yet they hold copies, and the stores of
     /// the next call would wait until these are given up. Call it when all have announced.
@@ -220,7 +241,7 @@ public:
     /// shorter than the limits say, if elements let them.
     template <class Element>
     std::size_t segment(int parts, std::size_t shorter = 1) const noexcept {
-        const std::size_t share = ranks_.staging_bytes() / turns / static_cast<std::size_t>(parts);
+        const std::size_t share = area() / static_cast<std::size_t>(parts);
         const std::size_t fits = share > apart<Element> ? share - apart<Element> : 0;
         const std::size_t longest = limits().segment / shorter;
         const std::size_t room = fits < longest ? fits : longest;
@@ -255,10 +276,10 @@ private:
     /// Where in its staging a rank that has turned it for the `turned`th time has segment `turn` of a part.
     template <class Element>
     std::size_t place(std::uint64_t turned, std::size_t turn, int part, std::size_t each) const noexcept {
-        const std::size_t area = ranks_.staging_bytes() / turns, nth = static_cast<std::size_t>(part);
-        if (spread_.lots == 0) return turn % turns * area + nth * (each * sizeof(Element) + apart<Element>);
+        const std::size_t nth = static_cast<std::size_t>(part);
+        if (spread_.lots == 0) return turn % turns() * area() + nth * (each * sizeof(Element) + apart<Element>);
         const std::size_t use = turn + turned / 2 * spread_.segments;  // every other time it is the other half
-        return use % turns * area + nth * spread_.pitch + use / turns % spread_.lots * spread_.stride;
+        return use % turns() * area() + nth * spread_.pitch + (use >> halvings_) % spread_.lots * spread_.stride;
     }
 
     /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
@@ -299,6 +320,7 @@ private:
     std::uint64_t fingerprint_;
     call_site where_;
     half_done<Transport> half_done_;
+    int halvings_ = 1;
     struct {
         std::size_t lots = 0;      // for a segment of a part, in each area, taken in turns; 0: it has one place
         std::size_t stride = 0;    // bytes between two lots

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/kernel/hand_back.hpp>
 #include <ddl/kernel/widest.hpp>
 
 #include <cstddef>
@@ -12,10 +13,10 @@
 
 namespace ddl::kernel {
 
-/// How a result is stored: for those who read it soon; the same, mostly over lines that this core has just read; or past the caches,
-/// for results that would not stay in them anyway. A streamed store does not load the line that it overwrites, and leaves the
-/// caches to others.
-enum class stores : unsigned char { cached, held, streamed };
+/// How a result is stored: for those who read it soon; the same, mostly over lines that this core has just read, or that others
+/// have; or past the caches, for results that would not stay in them anyway. A streamed store does not load the line that it
+/// overwrites, and leaves the caches to others.
+enum class stores : unsigned char { cached, held, shared, streamed };
 
 /// Moves the 256 bytes at `from` to `to`: all loads before all stores.
 [[gnu::always_inline]] inline void copy_lines(const std::byte* from, std::byte* to) noexcept {
@@ -87,9 +88,18 @@ inline void settle([[maybe_unused]] stores how) noexcept {
 #if defined(__SSE2__)
     if (how == stores::streamed) return copy_streamed(from, to, bytes);
 #endif
-    if (is_slow_forward(from, to, bytes)) widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
-    else if (how == stores::held)  // memcpy may want for itself, without a load, what is here already
-        widest<false>([=]<vectors>() { copy_forward(from, to, bytes); });
+#if defined(__x86_64__)
+    if (how == stores::shared && copy_takes_lines(bytes)) {
+        asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+        return;
+    }
+#endif
+    // memcpy may move strings: those begin slowly, and may want for themselves, without a load, what is here already
+    const bool by_hand =
+        how == stores::held || (how == stores::cached && bytes < least_string && string_moves_take_lines());
+    if (!string_moves_take_lines() && is_slow_forward(from, to, bytes))
+        widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
+    else if (by_hand) widest<false>([=]<vectors>() { copy_forward(from, to, bytes); });
     else std::memcpy(to, from, bytes);
 }
 
