@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(who_stages_gets_ahead_of_its_reader_by_all_areas) {
         2,
         [&](ddl::threads& team) {
             ahead_by<4> ranks{std::move(team)};
-            const std::size_t count = 4 * 2048 / sizeof(int);  // a segment for each area
+            constexpr std::size_t count = 4 * 2048 / sizeof(int);  // a segment for each area
             const auto in = small_values<int>(0, count);
             guarded<int> out{count};
             const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::broadcast, count, 0);
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(who_stages_gets_ahead_of_its_reader_by_all_areas) {
                                                count,
                                                1,
                                                [](int, int) { return std::size_t{0}; },
-                                               [count](int peer, int) { return peer == 0 ? count : 0; },
+                                               [](int peer, int) { return peer == 0 ? count : 0; },
                                                count};
             ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, 2 * count, [&](auto copy) {
                 if (ranks.rank() == 0) return;
