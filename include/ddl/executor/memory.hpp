@@ -252,7 +252,7 @@ public:
     /// How results are stored over what was not read, where operands and results of all ranks are `bytes` together. If they fill
     /// half of the last cache, past it: they would not stay there for long, beside what else a machine does.
     kernel::stores stores_beside(std::size_t bytes) const noexcept {
-        return bytes >= ranks_.cache_bytes() / 2 ? kernel::stores::streamed : kernel::stores::cached;
+        return bytes >= ranks_.cache_bytes() ? kernel::stores::streamed : kernel::stores::cached;
     }
 
     /// Memory that stands in for buffers that cannot take part. Without it this rank tells the others that it will not.
