@@ -250,7 +250,7 @@ public:
     }
 
     /// How results are stored over what was not read, where operands and results of all ranks are `bytes` together. If they fill
-    /// half of the last cache, past it: they would not stay there for long, beside what else a machine does.
+    /// the last cache, past it: they would not stay there.
     kernel::stores stores_beside(std::size_t bytes) const noexcept {
         return bytes >= ranks_.cache_bytes() ? kernel::stores::streamed : kernel::stores::cached;
     }

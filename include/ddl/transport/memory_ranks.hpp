@@ -232,7 +232,7 @@ private:
 
     /// What a rank may expect to keep in the last cache. One that is larger is shared with more cores than take part, or than a
     /// virtual machine shows.
-    static constexpr std::size_t most_of_cache = std::size_t{64} << 20;
+    static constexpr std::size_t most_of_cache = std::size_t{32} << 20;
 
     rank_memory memory_;
     std::vector<rank_memory> enclosing_;
