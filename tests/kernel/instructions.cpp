@@ -68,16 +68,16 @@ void fold_narrow(std::size_t count) {
     ddl::kernel::fold([&](int s) { return s == 0 ? a.data() : b.data(); }, 2, out.data(), count, ddl::sum{}, 2);
 }
 
-template <class Element>
+template <class Op = ddl::sum, class Element>
 void fold_to_both(Element* a, Element* b, std::size_t count) {
     ddl::kernel::fold<Element>([&](int s) { return s == 0 ? a : b; }, 2, [&](int t) { return t == 0 ? a : b; }, 2,
-                               count, ddl::sum{}, 2);
+                               count, Op{}, 2);
 }
 
-template <class Narrow>
+template <class Narrow, class Op = ddl::sum>
 void fold_narrow_to_both(std::size_t count) {
     static std::vector<Narrow> a(count, Narrow(0.0f)), b(count, Narrow(0.0f));
-    fold_to_both(a.data(), b.data(), count);
+    fold_to_both<Op>(a.data(), b.data(), count);
 }
 
 /// Runs the loop of that name; nothing but the start of the program if there is none. Behind a `+` results lie half a page further.
@@ -99,6 +99,8 @@ int run(std::string_view name) {
         if (name == "fold to both by hand") add_into_both(a.data(), b.data(), count);
         if (name == "bfloat16 fold to both") fold_narrow_to_both<ddl::bfloat16>(count);
         if (name == "half fold to both") fold_narrow_to_both<ddl::half>(count);
+        if (name == "bfloat16 maximum to both") fold_narrow_to_both<ddl::bfloat16, ddl::maximum>(count);
+        if (name == "float8 minimum to both") fold_narrow_to_both<ddl::float8_e4m3, ddl::minimum>(count);
         if (name == "bfloat16 fold") fold_narrow<ddl::bfloat16>(count);
         if (name == "half fold") fold_narrow<ddl::half>(count);
     }
@@ -156,6 +158,10 @@ BOOST_AUTO_TEST_CASE(narrow_elements_are_widened_and_rounded_on_vectors) {
     expect_vectors("half fold");
     expect_vectors("bfloat16 fold to both");
     expect_vectors("half fold to both");
+}
+BOOST_AUTO_TEST_CASE(narrow_elements_are_compared_on_vectors_where_both_places_get_the_result) {
+    expect_vectors("bfloat16 maximum to both");
+    expect_vectors("float8 minimum to both");
 }
 
 #else

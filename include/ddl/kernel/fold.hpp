@@ -40,7 +40,16 @@ constexpr void map_both(To* __restrict to, To* __restrict also, std::size_t coun
 }
 template <target Target, class To, class Value, class... From>
 constexpr void map(both<To> to, std::size_t count, const Value& value, const From*... from) {
-    map_both<Target>(to.first, to.second, count, value, from...);
+    if constexpr (std::is_arithmetic_v<To>) {
+        map_both<Target>(to.first, to.second, count, value, from...);
+    } else {  // compilers find vectors in a loop over objects only if it stores to one place
+        if constexpr (Target == target::operands)
+            map<target::first_operand>(to.first, count, value, operand_at(to.second));
+        else map<Target>(to.first, count, value, from...);
+        if (!std::is_constant_evaluated()) std::memcpy(static_cast<void*>(to.second), to.first, count * sizeof(To));
+        else
+            for (std::size_t i = 0; i < count; ++i) to.second[i] = To(to.first[i]);
+    }
 }
 
 /// What is packed where values of `Element` meet as `Accumulator`; `float`, which stands for nothing, if they meet as they are.
