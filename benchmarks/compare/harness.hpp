@@ -32,7 +32,7 @@ struct samples {
 };
 
 /// Buffers of one contender. Short vectors are laid side by side in slots, each on cache lines of its own, so that a
-/// sample is many calls back to back and each still finds its input rewritten.
+/// sample is many calls back to back and each still finds its buffers rewritten.
 class slots {
 public:
     slots(const contender& whose, const cell& asked, std::size_t most) {
@@ -126,7 +126,10 @@ private:
     void take(part& each) {
         const std::size_t calls = each.room.count();
         each.last = calls_ + 1;
-        for (std::size_t slot = 0; slot < calls; ++slot) truth_.write(each.room.in(slot), ++calls_);
+        for (std::size_t slot = 0; slot < calls; ++slot) {
+            if (each.room.out(slot) != each.room.in(slot)) truth_.spoil(each.room.out(slot));
+            truth_.write(each.room.in(slot), ++calls_);
+        }
         for (int i = 0; i < allowed_.settling; ++i) ranks_.barrier();
         const double waited = seconds_of([&] {
             for (int i = 0; i < allowed_.probes; ++i) ranks_.barrier();

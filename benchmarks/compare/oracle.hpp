@@ -3,6 +3,7 @@
 
 #include <ddl/executor/plan.hpp>  // block
 
+#include <algorithm>
 #include <cstdint>
 
 #include "../values.hpp"
@@ -26,6 +27,9 @@ public:
     }
 
     void write(element* in, std::uint32_t call) const { write_contribution(in, incoming(), rank_, call); }
+
+    /// Writes over what is left of an earlier result: who has read it holds its cache lines, and a contender may have let its peer.
+    void spoil(element* out) const { std::fill_n(out, outgoing(), nearest<element>(-1)); }
 
     /// How many elements of the result are wrong.
     std::size_t wrong(const element* out, std::uint32_t call) const {
