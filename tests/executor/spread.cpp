@@ -11,8 +11,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <initializer_list>
 #include <set>
-#include <type_traits>
 #include <vector>
 
 #include "../collective/oracle.hpp"
@@ -78,6 +78,18 @@ void call_in_turns(Ranks& ranks) {
         }
 }
 
+template <class Ranks>
+void run_in_turns(std::initializer_list<int> sizes) {
+    for (const int size : sizes)
+        ddl::threads::run(
+            size,
+            [](ddl::threads& team) {
+                Ranks ranks{std::move(team)};
+                call_in_turns(ranks);
+            },
+            patient);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(segments_that_are_spread_lie_apart_and_come_back) {
@@ -116,31 +128,12 @@ BOOST_AUTO_TEST_CASE(segments_that_are_spread_lie_apart_and_come_back) {
     });
 }
 
-BOOST_AUTO_TEST_CASE(calls_that_are_spread_do_not_meet_each_other) {
-    for (const int size : {1, 2, 3, 5, 9})
-        ddl::threads::run(
-            size,
-            [](ddl::threads& team) {
-                spreading ranks{std::move(team)};
-                call_in_turns(ranks);
-            },
-            patient);
-}
+BOOST_AUTO_TEST_CASE(calls_that_are_spread_do_not_meet_each_other) { run_in_turns<spreading>({1, 2, 3, 5, 9}); }
 
 BOOST_AUTO_TEST_CASE(calls_that_get_ahead_do_not_meet_each_other) {
-    const auto calls = []<class Ranks>(std::type_identity<Ranks>) {
-        for (const int size : {2, 3})
-            ddl::threads::run(
-                size,
-                [](ddl::threads& team) {
-                    Ranks ranks{std::move(team)};
-                    call_in_turns(ranks);
-                },
-                patient);
-    };
-    calls(std::type_identity<ahead_by<2>>{});
-    calls(std::type_identity<ahead_by<4>>{});
-    calls(std::type_identity<ahead_by<16>>{});
+    run_in_turns<ahead_by<2>>({2, 3});
+    run_in_turns<ahead_by<4>>({2, 3});
+    run_in_turns<ahead_by<16>>({2, 3});
 }
 
 /// The reader of a block does not begin before its publisher has left the call.

@@ -42,15 +42,14 @@ private:
             here_.announce();
             return in_one_shot(bytes);
         }
-        const int others = size_ > 1 ? size_ - 1 : 1;
-        const std::size_t each = here_.template segment<Element>(others);
+        const std::size_t each = here_.template segment<Element>(size_ - 1);
         if (each == 0) return through_stand_ins(bytes);
         here_.ranks().turn_staging();
         const std::size_t longest = partition{count_, size_}.longest();
         // short results bring the lines of their operands back; then few lines are cheaper than many
         const bool comes_back = takers() == size_ && longest * sizeof(Element) <= 16384;
         if (!is_short && !comes_back && here_.spreads(longest * sizeof(Element)))
-            here_.template spread<Element>(longest, each, others, size_ * (size_ - 1));
+            here_.template spread<Element>(longest, each, size_ - 1, size_ * (size_ - 1));
         const auto stage = [&] {
             if (is_short) stage_whole();
             else stage_segment(0, each);

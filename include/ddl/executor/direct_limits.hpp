@@ -61,21 +61,20 @@ inline constexpr direct_limits limits_of{};
 /// Those limits on this processor, and what ranks compare of them.
 template <class Transport>
 struct limits_here {
-    static const direct_limits& all() noexcept {
-        return !kernel::readers_hold_up_writers()  ? on_others
-               : kernel::string_moves_take_lines() ? since_zen_5
-                                                   : on_amd;
-    }
-    static std::uint32_t fingerprint() noexcept {
-        constexpr std::uint32_t amd = on_amd.fingerprint(), zen_5 = since_zen_5.fingerprint(),
-                                others = on_others.fingerprint();
-        return !kernel::readers_hold_up_writers() ? others : kernel::string_moves_take_lines() ? zen_5 : amd;
-    }
+    static const direct_limits& all() noexcept { return chosen(on_others, on_amd, since_zen_5); }
+    static std::uint32_t fingerprint() noexcept { return chosen(others_mark, amd_mark, zen_5_mark); }
 
 private:
     static constexpr direct_limits on_others = limits_of<Transport>.for_processor(false, false);
     static constexpr direct_limits on_amd = limits_of<Transport>.for_processor(true, false);
     static constexpr direct_limits since_zen_5 = limits_of<Transport>.for_processor(true, true);
+    static constexpr std::uint32_t others_mark = on_others.fingerprint(), amd_mark = on_amd.fingerprint(),
+                                   zen_5_mark = since_zen_5.fingerprint();
+
+    template <class Value>
+    static const Value& chosen(const Value& others, const Value& amd, const Value& zen_5) noexcept {
+        return !kernel::readers_hold_up_writers() ? others : kernel::string_moves_take_lines() ? zen_5 : amd;
+    }
 };
 
 }  // namespace ddl

@@ -122,7 +122,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     const bool publishes = blocks.any_of(rank);
     int publishing = 0;
     for (int peer = 0; peer < here.size(); ++peer) publishing += blocks.any_of(peer);
-    const bool keeps = blocks.kept >= 0 && here.size() > 1;
+    const bool keeps = blocks.kept >= 0;
     const int rooms = blocks.parts - keeps;
     const auto room = [&](int peer, int part) { return keeps ? here.among_others(peer, part) : part; };
     // what one rank hands out to one that has nothing else to do goes in shorter segments: one is read while the next is
@@ -141,9 +141,8 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         blocks.in = stand_in;
     }
     here.ranks().turn_staging();
-    const int staged_parts = publishing * (blocks.parts - (blocks.kept >= 0));
     if (each != 0 && here.spreads(blocks.longest * sizeof(element)))
-        here.template spread<element>(blocks.longest, each, rooms, staged_parts);
+        here.template spread<element>(blocks.longest, each, rooms, publishing * rooms);
     const auto each_to_stage = [&](std::size_t turn, auto visit) {
         for (int part = 0; part < blocks.parts; ++part)
             if (part != blocks.kept)
@@ -202,7 +201,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
     for (std::size_t turn = 0; turn * each < blocks.longest; ++turn) {
         const bool goes_on = (turn + 1) * each < blocks.longest;
         if (goes_on && publishes) {
-            if (turn + 1 >= here.turns()) here.await(published + 2 - here.turns(), [](int) { return true; });
+            if (turn + 1 >= here.turns()) here.await(published + 2 - here.turns());
             stage(turn + 1);
         }
         if (turn > 0) here.await(published, [&](int peer) { return blocks.any_of(peer); });

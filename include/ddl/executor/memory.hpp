@@ -146,10 +146,11 @@ public:
         for (int peer = 0; peer < size(); ++peer)
             if (peer != rank() && which(peer)) ranks_.await(peer, published, where_);
     }
-    /// Publishes, and waits until all ranks have come as far.
-    void step() {
-        await(publish(), [](int) { return true; });
+    void await(std::uint64_t published) {
+        await(published, [](int) { return true; });
     }
+    /// Publishes, and waits until all ranks have come as far.
+    void step() { await(publish()); }
 
     /// The call is over for this rank: what comes now is no longer the others' affair.
     void end() noexcept { half_done_.end(); }
@@ -241,7 +242,7 @@ public:
     /// shorter than the limits say, if elements let them.
     template <class Element>
     std::size_t segment(int parts, std::size_t shorter = 1) const noexcept {
-        const std::size_t share = area() / static_cast<std::size_t>(parts);
+        const std::size_t share = area() / static_cast<std::size_t>(parts > 0 ? parts : 1);  // a rank alone has none
         const std::size_t fits = share > apart<Element> ? share - apart<Element> : 0;
         const std::size_t longest = limits().segment / shorter;
         const std::size_t room = fits < longest ? fits : longest;

@@ -95,10 +95,9 @@ inline void settle([[maybe_unused]] stores how) noexcept {
     }
 #endif
     // memcpy may move strings: those begin slowly, and may want for themselves, without a load, what is here already
-    const bool by_hand =
-        how == stores::held || (how == stores::cached && bytes < least_string && string_moves_take_lines());
-    if (!string_moves_take_lines() && is_slow_forward(from, to, bytes))
-        widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
+    const bool strings = string_moves_take_lines();
+    const bool by_hand = how == stores::held || (how == stores::cached && strings && bytes < least_string);
+    if (!strings && is_slow_forward(from, to, bytes)) widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
     else if (by_hand) widest<false>([=]<vectors>() { copy_forward(from, to, bytes); });
     else std::memcpy(to, from, bytes);
 }

@@ -35,7 +35,7 @@ constexpr void map_both(To* __restrict to, To* __restrict also, std::size_t coun
         else if constexpr (Target == target::first_operand) to[i] = static_cast<To>(value(to[i], from[i]...));
         else if constexpr (Target == target::last_operand) to[i] = static_cast<To>(value(from[i]..., to[i]));
         else to[i] = static_cast<To>(value(to[i], also[i]));
-        also[i] = To(to[i]);  // elements that can be moved alone are elements too
+        also[i] = to[i];
     }
 }
 template <target Target, class To, class Value, class... From>
@@ -48,7 +48,7 @@ constexpr void map(both<To> to, std::size_t count, const Value& value, const Fro
         else map<Target>(to.first, count, value, from...);
         if (!std::is_constant_evaluated()) std::memcpy(static_cast<void*>(to.second), to.first, count * sizeof(To));
         else
-            for (std::size_t i = 0; i < count; ++i) to.second[i] = To(to.first[i]);
+            for (std::size_t i = 0; i < count; ++i) put(to.first[i], to.second + i);
     }
 }
 
