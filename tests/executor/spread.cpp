@@ -136,14 +136,15 @@ BOOST_AUTO_TEST_CASE(calls_that_get_ahead_do_not_meet_each_other) {
     run_in_turns<ahead_by<16>>({2, 3});
 }
 
-/// The reader of a block does not begin before its publisher has left the call.
+/// The reader of a block takes half of it, and goes on when its publisher has left the call.
 BOOST_AUTO_TEST_CASE(who_stages_gets_ahead_of_its_reader_by_all_areas) {
     std::atomic<bool> left = false;
     ddl::threads::run(
         2,
         [&](ddl::threads& team) {
             ahead_by<4> ranks{std::move(team)};
-            constexpr std::size_t count = 4 * 2048 / sizeof(int);  // a segment for each area
+            constexpr std::size_t count = 8 * 2048 / sizeof(int);  // two segments for each area
+            int taken = 0;
             const auto in = small_values<int>(0, count);
             guarded<int> out{count};
             const ddl::call what = ddl::describe<ddl::no_op, int, ddl::direct>(ddl::collective::broadcast, count, 0);
@@ -155,7 +156,7 @@ BOOST_AUTO_TEST_CASE(who_stages_gets_ahead_of_its_reader_by_all_areas) {
                                                count};
             ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, 2 * count, [&](auto copy) {
                 if (ranks.rank() == 0) return;
-                left.wait(false);
+                if (taken++ == 4) left.wait(false);
                 copy(0, 0, out.data());
             });
             if (ranks.rank() == 0) {

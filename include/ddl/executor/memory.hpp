@@ -146,6 +146,7 @@ public:
         for (int peer = 0; peer < size(); ++peer)
             if (peer != rank() && which(peer)) ranks_.await(peer, published, where_);
     }
+    /// The same for all peers.
     void await(std::uint64_t published) {
         await(published, [](int) { return true; });
     }
