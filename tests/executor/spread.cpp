@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -154,18 +155,21 @@ BOOST_AUTO_TEST_CASE(who_stages_gets_ahead_of_its_reader_by_all_areas) {
                                                [](int, int) { return std::size_t{0}; },
                                                [](int peer, int) { return peer == 0 ? count : 0; },
                                                count};
+            const auto leave = [&left](const int* rank) {
+                if (*rank != 0) return;
+                left = true;
+                left.notify_all();
+            };
+            const int rank = ranks.rank();
+            const std::unique_ptr<const int, decltype(leave)> leaves{&rank, leave};  // by an exception, too
             ddl::direct_move(ddl::memory_call{ranks, what, true}, blocks, 2 * count, [&](auto copy) {
-                if (ranks.rank() == 0) return;
+                if (rank == 0) return;
                 if (taken++ == 4) left.wait(false);
                 copy(0, 0, out.data());
             });
-            if (ranks.rank() == 0) {
-                left = true;
-                left.notify_all();
-            } else {
+            if (rank == 1)
                 require_values(
                     out, [](std::size_t i) { return small_value(0, i); }, "what was staged");
-            }
         },
         patient);
 }
