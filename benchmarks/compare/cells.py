@@ -3,7 +3,7 @@
 
 ELEMENT_BYTES = {"float": 4, "double": 8, "int32": 4, "bfloat16": 2}
 OPS = ["sum", "max"]
-COLLECTIVES = ["allreduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "barrier"]
+COLLECTIVES = ["allreduce", "allreduce_async", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "barrier"]
 MODELS = ["resnet50", "gpt2"]
 PLACES = {"in": ["in"], "out": ["out"], "both": ["in", "out"]}
 LONGEST = 28  # 256 MiB
@@ -42,7 +42,7 @@ def rows(collective, byte_sizes, places, element, ranks, offsets=(0,), odd=False
         count = size // ELEMENT_BYTES[element] + (1 if odd else 0)
         if collective == "all_to_all":
             count -= count % ranks
-        if count >= (1 if collective in ("allreduce", "broadcast", "reduce") else ranks):
+        if count >= (1 if collective in ("allreduce", "allreduce_async", "broadcast", "reduce") else ranks):
             words += [f"{collective}:{count}:{offset}:{place}" for offset in offsets for place in places]
     return words
 

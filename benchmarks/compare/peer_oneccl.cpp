@@ -56,7 +56,7 @@ collective_call call_of(const cell& asked) {
         return [=](const element* in, element* out) {
             ccl::reduce(in, out, count, type(), operation(), 0, *world).wait();
         };
-    if (asked.collective == "allreduce")
+    if (asked.collective == "allreduce" || asked.collective == "allreduce_async")
         return [=](const element* in, element* out) {
             ccl::allreduce(in, out, count, type(), operation(), *world).wait();
         };

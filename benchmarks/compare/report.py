@@ -55,7 +55,7 @@ def table(run, state):
     names = [name for name in dict.fromkeys(each["name"] for cell in run["cells"] for each in cell["contenders"])
              if is_ours(name)]
     yield f"{'':51} {'peer':>32}" + "".join(f"   {name:>40}" for name in names) + "   of floor"
-    yield (f"{'collective':>14} {'element':>8} {'op':>3} {'in/out':>6} {'bytes':>10} {'offset':>6} "
+    yield (f"{'collective':>15} {'element':>8} {'op':>3} {'in/out':>6} {'bytes':>10} {'offset':>6} "
            f"{'min':>10} {'median':>10} {'max us':>10}" +
            "".join(f"   {'min':>10} {'median':>10} {'max us':>10} {'ratio':>7}" for _ in names) + f"   {'mapped':>8}")
     for cell in run["cells"]:
@@ -63,7 +63,7 @@ def table(run, state):
         if not any(found.values()):
             continue
         peer = found.get("peer")
-        line = (f"{cell['collective']:>14} {cell['element']:>8} {cell['op']:>3} {cell['place']:>6} "
+        line = (f"{cell['collective']:>15} {cell['element']:>8} {cell['op']:>3} {cell['place']:>6} "
                 f"{size_text(cell['bytes']):>10} {cell['offset']:>6} {spread_text(peer)}")
         for name in names:
             line += f"   {spread_text(found.get(name))} {ratio_text(ratio(peer, found.get(name))):>7}"

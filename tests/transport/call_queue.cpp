@@ -11,18 +11,102 @@
 
 using ddl::call_queue;
 
-BOOST_AUTO_TEST_CASE(calls_are_carried_out_in_their_order_by_one_thread) {
+namespace {
+// Of one rank, which has a core to spare here, and of more than there are cores.
+constexpr int few = 1;
+constexpr int many = 10'000;
+
+/// Whether this thread, which pushes a call and at once does what `then(queue, request)` does, carries one out. It may be too
+/// late for some.
+template <class Then>
+bool carries_out(call_queue& queue, Then then) {
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+        std::thread::id who;
+        const auto done = queue.push([&] { who = std::this_thread::get_id(); });
+        then(queue, done);
+        if (who == std::this_thread::get_id()) return true;
+    }
+    return false;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(calls_are_carried_out_in_their_order_whoever_does_so) {
+    for (const int ranks : {few, many}) {
+        call_queue queue{true, ranks};
+        std::vector<int> order;  // without a lock, for a thread sanitizer to see
+        std::vector<ddl::request> requests;
+        std::vector<std::thread> waiting;
+        for (int i = 0; i < 300; ++i) {
+            requests.push_back(queue.push([&order, i] { order.push_back(i); }));
+            if (i % 7 == 0) waiting.emplace_back([last = requests.back()] { last.wait(); });
+            if (i % 11 == 0) requests[static_cast<std::size_t>(i / 2)].wait();
+            if (i % 13 == 0) requests.back().test();
+            if (i % 50 == 0) queue.drain();
+        }
+        queue.drain();
+        for (int i = 0; i < 300; ++i) BOOST_TEST(order[static_cast<std::size_t>(i)] == i);
+        for (std::thread& each : waiting) each.join();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_carries_out_what_nobody_has_begun) {
+    for (const int ranks : {few, many}) {
+        call_queue queue{true, ranks};
+        BOOST_TEST(carries_out(queue, [](call_queue&, const ddl::request& done) { done.wait(); }));
+        BOOST_TEST(carries_out(queue, [](call_queue& all, const ddl::request&) { all.drain(); }));
+        BOOST_TEST(!call_queue::is_its_thread());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(nobody_needs_to_wait) {
+    for (const int ranks : {few, many}) {
+        call_queue queue{true, ranks};
+        std::atomic<int> calls = 0;
+        for (int i = 0; i < 3; ++i) {
+            queue.push([&] { ++calls; }).wait();  // from now on the queue's thread expects somebody to wait
+            const auto first = queue.push([&] { ++calls; });
+            queue.push([&] { ++calls; });
+            if (i == 1) first.wait();
+            if (i == 2) queue.push([&] { ++calls; }).descriptor();
+            while (calls < 3 * i + 3 + i / 2) std::this_thread::yield();
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(whoever_is_called_back_is_not_so_by_a_thread_that_waits) {
     call_queue queue;
-    std::vector<int> order;  // without a lock, for a thread sanitizer to see
-    std::vector<std::thread::id> threads;
-    for (int i = 0; i < 100; ++i)
-        queue.push([&, i] {
-            order.push_back(i);
-            threads.push_back(std::this_thread::get_id());
+    std::atomic<bool> began = false;
+    std::atomic<bool> gate = false;
+    queue.push([&] {
+        began = true;
+        while (!gate) std::this_thread::yield();
+    });
+    while (!began) std::this_thread::yield();  // it is carried out by the queue's thread
+    std::atomic<std::thread::id> who{};
+    const auto last = queue.push([] {});
+    last.on_completion([&](std::exception_ptr) { who = std::this_thread::get_id(); });
+    gate = true;
+    last.wait();
+    while (who.load() == std::thread::id{}) std::this_thread::yield();
+    BOOST_TEST((who.load() != std::this_thread::get_id()));
+}
+
+BOOST_AUTO_TEST_CASE(a_queue_ends_behind_what_a_thread_that_waits_carries_out) {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+        std::optional<call_queue> queue{std::in_place};
+        std::atomic<bool> began = false;
+        bool ended = false;
+        const auto only = queue->push([&] {
+            began = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            ended = true;
         });
-    queue.drain();
-    for (int i = 0; i < 100; ++i) BOOST_TEST(order[static_cast<std::size_t>(i)] == i);
-    BOOST_TEST((threads.front() == threads.back() && threads.front() != std::this_thread::get_id()));
+        std::thread waiting{[&only] { only.wait(); }};
+        while (!began) std::this_thread::yield();
+        queue.reset();
+        BOOST_TEST(ended);
+        waiting.join();
+    }
 }
 
 BOOST_AUTO_TEST_CASE(an_exception_belongs_to_its_request_alone) {
@@ -103,7 +187,8 @@ BOOST_AUTO_TEST_CASE(a_request_is_done_when_what_its_call_set_going_has_ended) {
     call_queue queue;
     std::atomic<bool> gate = false;
     std::atomic<int> looks = 0;
-    const auto first = queue.push([] {},
+    std::thread::id who;
+    const auto first = queue.push([&who] { who = std::this_thread::get_id(); },
                                   [&] {
                                       ++looks;
                                       return gate.load();
@@ -117,6 +202,7 @@ BOOST_AUTO_TEST_CASE(a_request_is_done_when_what_its_call_set_going_has_ended) {
     BOOST_TEST(!first.test());
     gate = true;
     first.wait();
+    BOOST_TEST((who != std::this_thread::get_id()), "who waits does not set it going");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_call_set_going_may_fail) {

@@ -4,6 +4,7 @@
 #include <ddl/shim/level_clock.hpp>
 #include <ddl/shim/registry.hpp>
 #include <ddl/transport/memory_source.hpp>
+#include <ddl/transport/request.hpp>
 
 #include <functional>
 #include <memory>
@@ -36,8 +37,8 @@ public:
     virtual void drain() noexcept = 0;
     /// This rank's arguments make no sense: joins the call in which the others wait, and lets them know.
     virtual void refuse() noexcept = 0;
-    /// Hands `call` to the thread that carries out nonblocking calls.
-    virtual ddl_status push(std::function<void()> call, const listener& heard) noexcept = 0;
+    /// Hands `call` to the queue of nonblocking calls. `done` becomes its request.
+    virtual ddl_status push(std::function<void()> call, request& done, const listener& heard) noexcept = 0;
     virtual ddl_status split(int color, int key, std::unique_ptr<backend>& part, const listener& heard) noexcept = 0;
     /// Ends the call under way, and those to come, here and on all peers, which are told `why`: nullptr for a program that
     /// interrupts a call, else why it gives up. For any thread.

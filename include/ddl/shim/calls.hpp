@@ -82,7 +82,10 @@ inline ddl_status run_on_host(ddl_communicator& ranks, const row& how, const tas
 inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task& asked,
                             const listener& heard) noexcept {
     const bool timed = ranks.times != nullptr && performance::counts(asked.what);
-    if (ranks.has_extents) ranks.ranks->use_extents(timed ? &ranks.times->clock() : nullptr);
+    if (ranks.has_extents) {
+        ranks.ranks->drain();  // calls under way, which this thread may carry out, use theirs
+        ranks.ranks->use_extents(timed ? &ranks.times->clock() : nullptr);
+    }
     const double begin = timed ? now() : 0;
     bool has_met = false;
     ddl_status status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false, has_met)
@@ -105,17 +108,18 @@ inline ddl_status carry_out_barrier(ddl_communicator& ranks, const listener& hea
     return unless_interrupted(ranks.ranks->barrier(heard), ranks, asked, heard);
 }
 
-/// Hands a task to the communicator's own thread, and a request to the caller. The lock is held.
+/// Hands a task to the communicator's queue, and a request to the caller. The lock is held.
 ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl_request** started) noexcept;
 
-/// The peers, who wait in a call that this rank cannot start, hear of that from the communicator's thread. The lock is held.
+/// The peers, who wait in a call that this rank cannot start, hear of that from its queue. The lock is held.
 inline void refuse_later(ddl_communicator& ranks) noexcept {
     ++ranks.started;
     const auto refuse = [&started = ranks.started, &backend = *ranks.ranks] {
         backend.refuse();
         --started;
     };
-    if (ranks.ranks->push(refuse, this_thread) != DDL_OK) --ranks.started;
+    request done;
+    if (ranks.ranks->push(refuse, done, this_thread) != DDL_OK) --ranks.started;
 }
 
 /// Bits have no sign: such ops are built in for the unsigned integers.

@@ -18,7 +18,7 @@ struct companion {
 };
 
 /// Changes with everything that a library and its companion hand each other.
-inline constexpr const char* companion_build = "ddl 0.1.0, interface 3";
+inline constexpr const char* companion_build = "ddl 0.1.0, interface 4";
 
 /// The companion; nullptr if there is none, with the reason in `why`.
 const companion* load_companion(text& why) noexcept;

@@ -57,7 +57,7 @@ private:
 
 /// How a nonblocking call went, for all who ask.
 struct progress {
-    request done = request::pending();
+    request done;
     ddl_status status = DDL_OK;
     text words;
 };

@@ -47,8 +47,8 @@ public:
         // what the others get is news of this rank, which has its own
         unless_asked(nobody, "refuse", [&] { barrier_over<direct, checked>(ranks_, collective::refused); });
     }
-    ddl_status push(std::function<void()> call, const listener& heard) noexcept override {
-        return guarded(heard, "start", [&] { ranks_.queue().push(std::move(call)); });
+    ddl_status push(std::function<void()> call, request& done, const listener& heard) noexcept override {
+        return guarded(heard, "start", [&] { done = ranks_.queue().push(std::move(call)); });
     }
     ddl_status split(int color, int key, std::unique_ptr<backend>& part, const listener& heard) noexcept override {
         return unless_asked(heard, "split", [&] {

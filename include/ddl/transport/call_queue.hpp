@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/patience.hpp>
 #include <ddl/transport/request.hpp>
 
 #include <atomic>
@@ -13,59 +14,40 @@ namespace ddl {
 /// The nonblocking calls of one communicator, carried out one after the other in the order of their call. What they set going,
 /// as a stream of a GPU does, may go on side by side.
 ///
-/// The thread that does so starts with the first of them. Blocking calls wait until none is left, so that the order of
-/// calls is the same on every rank whoever carries them out.
+/// A thread that starts with the first of them does so, and so does whoever would only wait for it: in `request::wait`, or in a
+/// blocking call, which comes after all that are left. So the order of calls is the same on every rank whoever carries them out.
 class call_queue {
 public:
     /// Whether a thread may be used at all. Where it may not (MPI initialised for one thread), calls are carried out
-    /// before `push` returns.
-    explicit call_queue(bool may_use_thread = true) noexcept : may_use_thread_{may_use_thread} {}
+    /// before `push` returns. `ranks_of_host`: how many ranks like this one share the cores of this host. Where not all of them
+    /// can have two, a thread takes the core of one that computes: it leaves a call to whoever will wait for it for a while.
+    explicit call_queue(bool may_use_thread = true, int ranks_of_host = 1)
+        : may_use_thread_{may_use_thread}, line_{std::make_shared<line>(2 * ranks_of_host > cores_for(ranks_of_host))} {
+    }
     call_queue(const call_queue&) = delete;
     call_queue& operator=(const call_queue&) = delete;
 
     ~call_queue() { finish(); }
 
     /// Carries out what is left, then ends the thread. To be called while the communicator is still whole.
-    void finish() noexcept {
-        if (!worker_.joinable()) return;
-        {
-            const std::lock_guard lock{mutex_};
-            closing_ = true;
-        }
-        changed_.notify_all();
-        worker_.join();
-    }
+    void finish() noexcept { line_->finish(); }
 
     /// `settled`, if there is one, says whether what the call has set going has ended, too; only then is the request done. It
     /// does not block, and is asked again and again; what it throws is the request's failure. The next call does not wait for
-    /// it.
+    /// it. A call that has one is carried out by the queue's thread.
     request push(std::function<void()> call, std::function<bool()> settled = {}) {
+        if (may_use_thread_) return line_->push({std::move(call), std::move(settled), request::pending(line_)});
         entry next{std::move(call), std::move(settled), request::pending()};
-        const request result = next.done;
-        if (!may_use_thread_) {
-            carry_out(next);
-            while (!is_settled(next)) std::this_thread::yield();
-            return result;
-        }
-        {
-            std::lock_guard lock{mutex_};
-            entries_.push_back(std::move(next));
-            pending_.store(pending_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-            if (!worker_.joinable()) worker_ = std::thread{[this] { work(); }};
-        }
-        changed_.notify_all();
-        return result;
+        carry_out(next);
+        while (!is_settled(next)) std::this_thread::yield();
+        return next.done;
     }
 
     /// Blocks until all calls so far have been carried out. Their errors belong to their requests.
-    void drain() {
-        if (pending_.load(std::memory_order_acquire) == 0 || carrying_out_ == this) return;
-        std::unique_lock lock{mutex_};
-        changed_.wait(lock, [this] { return pending_.load(std::memory_order_relaxed) == 0; });
-    }
+    void drain() { line_->drain(); }
 
-    /// Whether this thread is one that carries out calls of others.
-    static bool is_its_thread() noexcept { return carrying_out_ != nullptr; }
+    /// Whether this thread is one that a queue has made.
+    static bool is_its_thread() noexcept { return is_its_thread_; }
 
 private:
     struct entry {
@@ -79,6 +61,7 @@ private:
         try {
             next.call();
         } catch (...) { next.failure = std::current_exception(); }
+        next.call = {};
     }
 
     /// Whether it is over; then the request knows.
@@ -91,44 +74,167 @@ private:
         return true;
     }
 
-    void work() {
-        carrying_out_ = this;
-        std::deque<entry> unsettled;
-        std::unique_lock lock{mutex_};
-        const auto wanted = [this] { return closing_ || !entries_.empty(); };
-        for (;;) {
-            if (unsettled.empty()) changed_.wait(lock, wanted);
-            else changed_.wait_for(lock, between_looks, [this] { return !entries_.empty(); });
-            const bool carries = !entries_.empty();
-            if (!carries && unsettled.empty()) return;
-            if (carries) {
-                unsettled.push_back(std::move(entries_.front()));
-                entries_.pop_front();
+    /// The calls, of which requests know, too, that may outlive the queue.
+    ///
+    /// To wake a thread takes longer than a short call. A program that waits for its calls at once has carried them out by then:
+    /// so behind such a call the thread dozes for some time. It looks by itself now and then, and no call wakes it.
+    class line final : public request::carrier {
+    public:
+        explicit line(bool shares_core) noexcept : shares_core_{shares_core} {}
+
+        void finish() noexcept {
+            if (!worker_.joinable()) return;
+            {
+                const std::lock_guard lock{mutex_};
+                closing_ = true;
             }
-            lock.unlock();
-            if (carries) {
-                carry_out(unsettled.back());
-                unsettled.back().call = {};
+            wanted_.notify_one();
+            worker_.join();
+        }
+
+        request push(entry next) {
+            const request result = next.done;
+            const std::lock_guard lock{mutex_};
+            if (!worker_.joinable()) worker_ = std::thread{[this] { work(); }};
+            const bool is_urgent = next.settled != nullptr;  // something is to be set going, beside which all may go on
+            entries_.push_back(std::move(next));
+            pending_.store(pending_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+            if (is_urgent) wake();
+            else if (!dozes_) wanted_.notify_one();
+            return result;
+        }
+
+        void drain() {
+            if (pending_.load(std::memory_order_acquire) == 0 || carrying_out_ == this) return;
+            std::unique_lock lock{mutex_};
+            for (;;) {
+                while (may_lend()) lend(lock);
+                if (pending_.load(std::memory_order_relaxed) == 0) return;
+                leave_the_rest();
+                changed_.wait(lock);
             }
-            std::erase_if(unsettled, is_settled);
-            lock.lock();
-            if (!carries) continue;
+        }
+
+        void lend_thread(const request& awaited) override {
+            std::unique_lock lock{mutex_};
+            while (!awaited.is_over() && may_lend()) lend(lock);
+            leave_the_rest();
+        }
+
+        void hurry() noexcept override {
+            if (hurried_.load(std::memory_order_relaxed)) return;
+            const std::lock_guard lock{mutex_};
+            if (!entries_.empty()) wake();
+        }
+
+    private:
+        bool may_take() const noexcept { return !is_carried_out_ && !entries_.empty(); }
+        entry take() {
+            entry first = std::move(entries_.front());
+            entries_.pop_front();
+            is_carried_out_ = true;
+            hurried_.store(false, std::memory_order_relaxed);
+            ++taken_;
+            return first;
+        }
+        void put_down() noexcept {
+            is_carried_out_ = false;
             pending_.store(pending_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
             changed_.notify_all();
+            if (closing_) wanted_.notify_one();
         }
-    }
+
+        /// Whether a thread that waits may carry out what comes next. Who is called back expects that from no thread of his own.
+        bool may_lend() const { return may_take() && !entries_.front().settled && !entries_.front().done.calls_back(); }
+        void lend(std::unique_lock<std::mutex>& lock) {
+            const line* const before = std::exchange(carrying_out_, this);
+            entry first = take();
+            was_prompt_ = true;
+            lock.unlock();
+            carry_out(first);
+            is_settled(first);
+            carrying_out_ = before;
+            lock.lock();
+            put_down();
+        }
+        void leave_the_rest() noexcept {
+            if (may_take()) wake();
+        }
+        void wake() noexcept {
+            hurried_.store(true, std::memory_order_relaxed);
+            wanted_.notify_one();
+        }
+
+        void work() {
+            carrying_out_ = this;
+            is_its_thread_ = true;
+            std::deque<entry> unsettled;
+            std::unique_lock lock{mutex_};
+            for (;;) {
+                if (unsettled.empty()) rest(lock);
+                else wanted_.wait_for(lock, between_looks, [this] { return may_take(); });
+                const bool takes = may_take();
+                if (!takes && unsettled.empty()) return;
+                if (takes) {
+                    unsettled.push_back(take());
+                    was_prompt_ = false;
+                }
+                lock.unlock();
+                if (takes) carry_out(unsettled.back());
+                std::erase_if(unsettled, is_settled);
+                lock.lock();
+                if (takes) put_down();
+            }
+        }
+
+        /// Until there is a call to take, or none will come.
+        void rest(std::unique_lock<std::mutex>& lock) {
+            const auto is_wanted = [this] { return may_take() || (closing_ && !is_carried_out_); };
+            while (!is_wanted()) {
+                wanted_.wait(lock);
+                if (shares_core_ || (was_prompt_ && !is_wanted())) doze(lock);
+            }
+        }
+        void doze(std::unique_lock<std::mutex>& lock) {
+            dozes_ = true;
+            const auto is_roused = [this] { return closing_ || hurried_.load(std::memory_order_relaxed); };
+            for (int idle = 0; idle < naps;) {
+                const std::uint64_t taken = taken_;
+                const bool is_left = !entries_.empty();
+                if (wanted_.wait_for(lock, shares_core_ ? long_nap : nap, is_roused)) break;
+                if (taken != taken_) idle = 0;
+                else if (is_left) break;  // for longer than by someone who is about to wait
+                else ++idle;
+            }
+            dozes_ = false;
+        }
+
+        static constexpr std::chrono::microseconds nap{50};
+        static constexpr std::chrono::microseconds long_nap{1000};
+        static constexpr int naps = 20;  // without a call
+
+        const bool shares_core_;  // with a thread that computes
+        bool closing_ = false;
+        bool is_carried_out_ = false;  // the last call that was taken
+        bool was_prompt_ = false;      // who waited for it has taken it
+        std::uint64_t taken_ = 0;      // calls so far
+        bool dozes_ = false;
+        std::atomic<bool> hurried_{false};  // set with the lock held, as is `pending_`
+        std::atomic<int> pending_{0};
+        std::deque<entry> entries_;
+        std::mutex mutex_;
+        std::condition_variable wanted_;   // by the thread
+        std::condition_variable changed_;  // for those who drain
+        std::thread worker_;
+    };
 
     static constexpr std::chrono::microseconds between_looks{20};  // at what has been set going
 
-    static inline thread_local const call_queue* carrying_out_ = nullptr;  // whose thread this is
+    static inline thread_local const line* carrying_out_ = nullptr;  // whose call this thread carries out
+    static inline thread_local bool is_its_thread_ = false;
 
     bool may_use_thread_;
-    bool closing_ = false;
-    std::atomic<int> pending_{0};
-    std::deque<entry> entries_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::thread worker_;
+    std::shared_ptr<line> line_;
 };
 
 }  // namespace ddl

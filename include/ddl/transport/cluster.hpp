@@ -110,7 +110,8 @@ private:
 
     /// `node`: equal on the ranks of a node, unlike on others.
     cluster(int node, mpi wire)
-        : wire_{std::move(wire)}, queue_{std::make_unique<call_queue>(mpi_runtime::any_thread())} {
+        : wire_{std::move(wire)},
+          queue_{std::make_unique<call_queue>(mpi_runtime::any_thread(), wire_.ranks_of_host())} {
         group neighbours;
         check(MPI_Comm_split(wire_.communicator(), node, rank(), &neighbours.ranks), "MPI_Comm_split");
         int place = 0;

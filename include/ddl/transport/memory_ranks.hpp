@@ -137,7 +137,7 @@ protected:
         : memory_{memory}, enclosing_{std::move(enclosing)}, rank_{rank}, size_{size}, limit_{limit},
           spins_{size > cores_for(size) ? patience::crowded : patience::alone},
           cache_bytes_{std::min(caches::of_this_machine().last, most_of_cache * static_cast<std::size_t>(size))},
-          queue_{std::make_unique<call_queue>()} {}
+          queue_{std::make_unique<call_queue>(true, size)} {}
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{from.memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
           limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},

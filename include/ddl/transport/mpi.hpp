@@ -81,7 +81,8 @@ public:
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
-    /// Whether messages between its ranks never leave this host.
+    /// How many of its ranks run on this host, and whether that is all of them, so that messages never leave it.
+    int ranks_of_host() const noexcept { return placement_.ranks_of_host(); }
     bool on_one_host() const noexcept { return placement_.on_one_host(); }
     /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
     bool uncrowded() const noexcept { return placement_.uncrowded(); }
@@ -205,7 +206,7 @@ private:
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
         placement_ = mpi_placement{{ranks_, rank_, size_, meeting_tag, operation_}};
-        queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread());
+        queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread(), placement_.ranks_of_host());
         const int* last_mark = nullptr;
         int known = 0;
         check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&last_mark), &known),

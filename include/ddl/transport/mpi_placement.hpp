@@ -72,11 +72,13 @@ public:
         all.check(MPI_Bcast(&here.host, 1, MPI_INT, 0, neighbours), "MPI_Bcast");
         all.check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
         look_around(all, here);
+        ranks_of_host_ = members;
         one_host_ = members == all.size;
         uncrowded_ = one_host_ && cores_for(all.size) >= all.size;
         if (one_host_ && all.size > 1) try_pieces(all);
     }
 
+    int ranks_of_host() const noexcept { return ranks_of_host_; }
     bool on_one_host() const noexcept { return one_host_; }
     bool uncrowded() const noexcept { return uncrowded_; }
     bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
@@ -149,6 +151,7 @@ private:
         pieces_pay_ = pay != 0;
     }
 
+    int ranks_of_host_ = 1;
     bool one_host_ = false;
     bool uncrowded_ = false;
     bool dealt_in_turn_ = false;

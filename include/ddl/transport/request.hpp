@@ -3,6 +3,7 @@
 
 #include <ddl/error.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -19,20 +20,38 @@ namespace ddl {
 /// The buffers of the collective belong to it until it is done. Any thread may call any member.
 class request {
 public:
+    /// Who carries collectives out, and hears of those who want them done.
+    class carrier {
+    public:
+        carrier() = default;
+        carrier(const carrier&) = delete;
+        carrier& operator=(const carrier&) = delete;
+        virtual ~carrier() = default;
+        /// This thread is about to block until `awaited` is done: it may carry out that collective, and those before it.
+        virtual void lend_thread(const request& awaited) = 0;
+        /// Somebody wants it done who lends no thread.
+        virtual void hurry() noexcept = 0;
+    };
+
     /// A request that is done.
     request() : state_{std::make_shared<state>()} { state_->done = true; }
 
     /// Whether the collective is done; throws what it threw. Does not block.
     bool test() const {
+        if (!is_over()) {
+            if (state_->looked.exchange(true)) hurry();  // who looks but once may be about to wait
+            return false;
+        }
         std::lock_guard lock{state_->mutex};
-        if (state_->done && state_->failure) std::rethrow_exception(state_->failure);
-        return state_->done;
+        if (state_->failure) std::rethrow_exception(state_->failure);
+        return true;
     }
 
-    /// Blocks until the collective is done; throws what it threw.
+    /// Blocks until the collective is done; throws what it threw. Carries it out if nobody has begun to.
     void wait() const {
+        if (!is_over() && state_->by) state_->by->lend_thread(*this);
         std::unique_lock lock{state_->mutex};
-        state_->changed.wait(lock, [this] { return state_->done; });
+        state_->changed.wait(lock, [this] { return is_over(); });
         if (state_->failure) std::rethrow_exception(state_->failure);
     }
 
@@ -42,6 +61,8 @@ public:
         std::unique_lock lock{state_->mutex};
         if (!state_->done) {
             state_->then = std::move(then);
+            lock.unlock();
+            hurry();
             return;
         }
         const std::exception_ptr failure = state_->failure;
@@ -52,6 +73,7 @@ public:
     /// A file descriptor that becomes readable when the collective is done, for `poll`, `epoll` and event loops. The
     /// request owns it: it lives as long as the last copy.
     int descriptor() const {
+        hurry();
         std::lock_guard lock{state_->mutex};
         if (state_->event < 0) {
             state_->event = ::eventfd(state_->done ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -61,11 +83,18 @@ public:
         return state_->event;
     }
 
-    /// For those who carry collectives out: a request that is not done, and the end of it.
-    static request pending() {
+    /// For those who carry collectives out: a request that is not done, whether it is, whether its end calls a function, and
+    /// the end of it.
+    static request pending(std::shared_ptr<carrier> by = nullptr) {
         request result;
         result.state_->done = false;
+        result.state_->by = std::move(by);
         return result;
+    }
+    bool is_over() const noexcept { return state_->done; }
+    bool calls_back() const {
+        std::lock_guard lock{state_->mutex};
+        return state_->then != nullptr;
     }
     void finish(std::exception_ptr failure) const {
         std::function<void(std::exception_ptr)> then;
@@ -84,10 +113,16 @@ public:
     }
 
 private:
+    void hurry() const noexcept {
+        if (!is_over() && state_->by) state_->by->hurry();
+    }
+
     struct state {
         std::mutex mutex;
         std::condition_variable changed;
-        bool done = false;
+        std::atomic<bool> done = false;  // set with the lock held
+        std::atomic<bool> looked = false;
+        std::shared_ptr<carrier> by;
         std::exception_ptr failure;
         std::function<void(std::exception_ptr)> then;
         int event = -1;

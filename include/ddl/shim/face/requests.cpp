@@ -18,7 +18,7 @@ ddl_status with_request(ddl_request* request, const char* operation, Use use) no
         return refused(DDL_INVALID_ARGUMENT, operation, -1,
                        "this is no request; start a collective, and use its request until ddl_free_request");
     const std::shared_ptr<progress> call = request->call;
-    if (request->forks != forks::so_far() && !call->done.test()) return refused_to_child(operation, -1);
+    if (request->forks != forks::so_far() && !call->done.is_over()) return refused_to_child(operation, -1);
     ddl_status status = DDL_OK;
     const ddl_status asked = guarded(this_thread, operation, [&] { status = use(*call); });
     return asked != DDL_OK ? asked : status;

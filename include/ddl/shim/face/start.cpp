@@ -14,7 +14,7 @@ listener to_request(progress& call) noexcept {
             &call};
 }
 
-/// Hands `call(progress)` to the communicator's own thread, and a request to the caller. The lock is held.
+/// Hands `call(progress)` to the communicator's queue, and a request to the caller. The lock is held.
 template <class Call>
 ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexcept {
     return guarded(this_thread, "start", [&] {
@@ -22,14 +22,13 @@ ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexc
         auto carried = [&ranks, how, call = std::move(call)] {
             how->status = call(*how);
             --ranks.started;
-            how->done.finish(nullptr);
         };
         ++ranks.started;
         text why;
         const listener refused_by{
             [](void* to, ddl_status, const char* words) noexcept { static_cast<text*>(to)->append("%s", words); },
             &why};
-        if (ranks.ranks->push(std::move(carried), refused_by) != DDL_OK) {
+        if (ranks.ranks->push(std::move(carried), how->done, refused_by) != DDL_OK) {
             --ranks.started;
             ranks.ranks->refuse();
             throw error(errc::system, "start", ranks.rank, -1, "no thread for nonblocking calls: %s", why.c_str());
