@@ -61,8 +61,7 @@ collective_call our_call(Transport& world, const cell& asked) {
         };
     if (asked.collective == "allreduce_async")
         return [&world, count](const element* in, element* out) {
-            if (in == out) ddl::allreduce_async(world, output{out, count}, op{}).wait();
-            else ddl::allreduce_async(world, input{in, count}, output{out, count}, op{}).wait();
+            ddl::allreduce_async(world, input{in, count}, output{out, count}, op{}).wait();
         };
     if (asked.in_place)
         return [&world, count](const element*, element* out) { ddl::allreduce(world, output{out, count}, op{}); };

@@ -73,27 +73,37 @@ BOOST_AUTO_TEST_CASE(nobody_needs_to_wait) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(what_comes_behind_a_long_call_of_one_who_waits_is_not_left) {
+    for (const int ranks : {few, many}) {
+        call_queue queue{true, ranks};
+        queue.push([] {}).wait();
+        const auto long_one = queue.push([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+        std::atomic<bool> done = false;
+        queue.push([&] { done = true; });
+        long_one.wait();
+        while (!done) std::this_thread::yield();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(whoever_is_called_back_is_not_so_by_a_thread_that_waits) {
-    call_queue queue;
-    std::atomic<bool> began = false;
-    std::atomic<bool> gate = false;
-    queue.push([&] {
-        began = true;
-        while (!gate) std::this_thread::yield();
-    });
-    while (!began) std::this_thread::yield();  // it is carried out by the queue's thread
-    std::atomic<std::thread::id> who{};
-    const auto last = queue.push([] {});
-    last.on_completion([&](std::exception_ptr) { who = std::this_thread::get_id(); });
-    gate = true;
-    last.wait();
-    while (who.load() == std::thread::id{}) std::this_thread::yield();
-    BOOST_TEST((who.load() != std::this_thread::get_id()));
+    call_queue queue{true, many};
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        queue.push([] {}).wait();  // the queue's thread leaves the next one, too
+        std::atomic<std::thread::id> who{};
+        const auto done = queue.push([] {});
+        done.on_completion([&](std::exception_ptr) { who = std::this_thread::get_id(); });
+        if (who.load() == std::this_thread::get_id()) continue;  // at once: it was done
+        done.wait();
+        while (who.load() == std::thread::id{}) std::this_thread::yield();
+        BOOST_TEST((who.load() != std::this_thread::get_id()));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_queue_ends_behind_what_a_thread_that_waits_carries_out) {
     for (int attempt = 0; attempt < 20; ++attempt) {
-        std::optional<call_queue> queue{std::in_place};
+        std::optional<call_queue> queue{std::in_place, true, many};
+        queue->push([] {}).wait();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // until the queue's thread has found nothing left
         std::atomic<bool> began = false;
         bool ended = false;
         const auto only = queue->push([&] {

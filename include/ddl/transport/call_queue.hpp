@@ -20,9 +20,9 @@ class call_queue {
 public:
     /// Whether a thread may be used at all. Where it may not (MPI initialised for one thread), calls are carried out
     /// before `push` returns. `ranks_of_host`: how many ranks like this one share the cores of this host. Where not all of them
-    /// can have two, a thread takes the core of one that computes: it leaves a call to whoever will wait for it for a while.
+    /// can have two, the thread would take the core of one that computes: there it leaves a call for a while to who may wait for it.
     explicit call_queue(bool may_use_thread = true, int ranks_of_host = 1)
-        : may_use_thread_{may_use_thread}, line_{std::make_shared<line>(2 * ranks_of_host > cores_for(ranks_of_host))} {
+        : line_{std::make_shared<line>(2 * ranks_of_host > cores_for(ranks_of_host))}, may_use_thread_{may_use_thread} {
     }
     call_queue(const call_queue&) = delete;
     call_queue& operator=(const call_queue&) = delete;
@@ -80,6 +80,7 @@ private:
     /// so behind such a call the thread dozes for some time. It looks by itself now and then, and no call wakes it.
     class line final : public request::carrier {
     public:
+        /// `shares_core`: the thread, with one that computes.
         explicit line(bool shares_core) noexcept : shares_core_{shares_core} {}
 
         void finish() noexcept {
@@ -213,7 +214,7 @@ private:
         static constexpr std::chrono::microseconds long_nap{1000};
         static constexpr int naps = 20;  // without a call
 
-        const bool shares_core_;  // with a thread that computes
+        const bool shares_core_;
         bool closing_ = false;
         bool is_carried_out_ = false;  // the last call that was taken
         bool was_prompt_ = false;      // who waited for it has taken it
@@ -233,8 +234,8 @@ private:
     static inline thread_local const line* carrying_out_ = nullptr;  // whose call this thread carries out
     static inline thread_local bool is_its_thread_ = false;
 
-    bool may_use_thread_;
     std::shared_ptr<line> line_;
+    bool may_use_thread_;
 };
 
 }  // namespace ddl

@@ -81,8 +81,9 @@ public:
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
-    /// How many of its ranks run on this host, and whether that is all of them, so that messages never leave it.
+    /// How many of its ranks run on this host.
     int ranks_of_host() const noexcept { return placement_.ranks_of_host(); }
+    /// Whether messages between its ranks never leave this host.
     bool on_one_host() const noexcept { return placement_.on_one_host(); }
     /// Whether each has a core of its own there, as far as this communicator and those that it was split from know.
     bool uncrowded() const noexcept { return placement_.uncrowded(); }
