@@ -2,7 +2,7 @@
 # The compilers that must take every header: the lowest and the highest of each kind.
 # Sets ddl_compilers, their short names, and ddl_compiler_<name>, their paths ("" if this machine lacks it).
 # And what else is looked for once: nvcc, Thrust, Python.
-set(ddl_compilers g++ clang++-14 clang++-16)
+set(ddl_compilers g++ clang++-14 clang++-22)
 foreach(name IN LISTS ddl_compilers)
   find_program(DDL_TEST_${name} NAMES ${name})
   mark_as_advanced(DDL_TEST_${name})

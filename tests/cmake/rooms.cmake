@@ -3,7 +3,16 @@
 set(Boost_USE_STATIC_LIBS OFF)
 foreach(room IN LISTS ddl_program_rooms ITEMS mpi shim)
   if(room IN_LIST DDL_TEST_ROOMS)
-    find_package(Boost 1.70 REQUIRED COMPONENTS unit_test_framework)
+    if(CMAKE_CROSSCOMPILING)  # the library that is installed is for this machine: its headers hold its source, too
+      find_path(DDL_TEST_BOOST boost/test/included/unit_test.hpp REQUIRED PATHS /usr/include)
+      file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/boost_test.cpp" "#include <boost/test/included/unit_test.hpp>\n")
+      add_library(boost_test STATIC "${CMAKE_CURRENT_BINARY_DIR}/boost_test.cpp")
+      target_compile_definitions(boost_test PRIVATE BOOST_TEST_NO_MAIN BOOST_TEST_ALTERNATIVE_INIT_API)  # as in a shared one
+      target_compile_options(boost_test PUBLIC -idirafter "${DDL_TEST_BOOST}" PRIVATE -w)
+      add_library(Boost::unit_test_framework ALIAS boost_test)
+    else()
+      find_package(Boost 1.70 REQUIRED COMPONENTS unit_test_framework)
+    endif()
     break()
   endif()
 endforeach()

@@ -70,16 +70,24 @@ constexpr const char* element_name() noexcept {
     return naming<Type>::name;
 }
 
-#ifdef __FLT16_MANT_DIG__  // the compiler has _Float16
+// Some compilers know the format before they name a type of it in C++: g++ for arm64 does so from version 13 on.
+#if defined(__FLT16_MANT_DIG__) && (defined(__clang__) || defined(__x86_64__) || __GNUC__ >= 13)
+/// The compiler's own half; not `complete` where it has none.
+using compiler_half = _Float16;
+#else
+struct compiler_half;
+#endif
+template <class Type>
+concept complete = requires { sizeof(Type); };
+
 template <>
-struct accumulation<_Float16> {
+struct accumulation<compiler_half> {
     using type = float;
 };
 
 template <>
-struct naming<_Float16> {
+struct naming<compiler_half> {
     static constexpr const char* name = "float16";
 };
-#endif
 
 }  // namespace ddl

@@ -46,18 +46,24 @@ struct half {
 private:
     using format = narrow_format<5, 10>;
 
-    // Where the machine has an instruction for it the compiler's type is faster, even where g++ 12 does not vectorise
-    // it; elsewhere `_Float16` would call a function for each value. Device code has no `_Float16`.
+    // Where the machine has an instruction for it a type of the compiler's is faster, even where g++ 12 does not vectorise
+    // it; elsewhere it would call a function for each value. Device code has none.
+#if defined(__aarch64__)
+    using converted = __fp16;
+#else
+    using converted = compiler_half;
+#endif
+
     static constexpr std::uint16_t narrowed(float value) noexcept {
-#if defined(__FLT16_MANT_DIG__) && (defined(__F16C__) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
-        if (!std::is_constant_evaluated()) return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+#if ((defined(__FLT16_MANT_DIG__) && defined(__F16C__)) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
+        if (!std::is_constant_evaluated()) return std::bit_cast<std::uint16_t>(static_cast<converted>(value));
 #endif
         return static_cast<std::uint16_t>(code_of(value));
     }
 
     static constexpr float widened(std::uint16_t bits) noexcept {
-#if defined(__FLT16_MANT_DIG__) && (defined(__F16C__) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
-        if (!std::is_constant_evaluated()) return static_cast<float>(std::bit_cast<_Float16>(bits));
+#if ((defined(__FLT16_MANT_DIG__) && defined(__F16C__)) || defined(__aarch64__)) && !defined(__CUDA_ARCH__)
+        if (!std::is_constant_evaluated()) return static_cast<float>(std::bit_cast<converted>(bits));
 #endif
         return value_of(bits);
     }

@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#if defined(__x86_64__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
 
 namespace ddl::kernel {
 
@@ -16,22 +19,22 @@ struct bfloat16_words;
 
 template <>
 struct bfloat16_words<16> {
-    typedef float wide __attribute__((vector_size(64)));
+    typedef __m512 wide;
     typedef short narrow __attribute__((vector_size(64)));
     static constexpr narrow in_turns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     [[gnu::target("avx512f,avx512dq")]] static int subnormal(const wide& values) noexcept {
-        return __builtin_ia32_fpclassps512_mask(values, 0x20, 0xffff);
+        return _mm512_fpclass_ps_mask(values, 0x20);
     }
 };
 
 template <>
 struct bfloat16_words<8> {
-    typedef float wide __attribute__((vector_size(32)));
+    typedef __m256 wide;
     typedef short narrow __attribute__((vector_size(32)));
     static constexpr narrow in_turns = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
     [[gnu::target("avx512f,avx512dq,avx512vl")]] static int subnormal(const wide& values) noexcept {
-        return __builtin_ia32_fpclassps256_mask(values, 0x20, 0xff);
+        return _mm256_fpclass_ps_mask(values, 0x20);
     }
 };
 #endif

@@ -5,7 +5,11 @@
 #include <ddl/kernel/widest.hpp>
 
 #include <cstddef>
-#include <type_traits>
+#if defined(__x86_64__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#elif defined(__aarch64__) && !defined(__CUDACC__)
+#include <arm_neon.h>
+#endif
 
 namespace ddl::kernel {
 
@@ -30,39 +34,49 @@ inline constexpr std::size_t half_lanes =
 
 template <>
 struct half_vectors<16> {
-    typedef short narrow __attribute__((vector_size(32)));
-    typedef float wide __attribute__((vector_size(64)));
+    typedef __m256i narrow;
+    static constexpr __mmask16 every = 0xffff;  // g++ 12 warns of what unmasked ones leave undefined inside
 
     [[gnu::target("avx512f")]] static void widen(const half* from, float* to) noexcept {
         narrow codes;
         __builtin_memcpy(&codes, from, sizeof codes);
-        unsigned short every = 0xffff;  // a variable: the compilers differ in its sign
-        const wide values = __builtin_ia32_vcvtph2ps512_mask(codes, wide{}, every, 4);
-        __builtin_memcpy(to, &values, sizeof values);
+        _mm512_storeu_ps(to, _mm512_maskz_cvtph_ps(every, codes));
     }
     [[gnu::target("avx512f")]] static void round(const float* from, narrow& codes) noexcept {
-        wide values;
-        __builtin_memcpy(&values, from, sizeof values);
-        unsigned short every = 0xffff;
-        codes = __builtin_ia32_vcvtps2ph512_mask(values, 0, narrow{}, every);  // 0: to nearest even
+        codes = _mm512_maskz_cvtps_ph(every, _mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
     }
 };
 
 template <>
 struct half_vectors<8> {
-    typedef short narrow __attribute__((vector_size(16)));
-    typedef float wide __attribute__((vector_size(32)));
+    typedef __m128i narrow;
 
     [[gnu::target("f16c")]] static void widen(const half* from, float* to) noexcept {
         narrow codes;
         __builtin_memcpy(&codes, from, sizeof codes);
-        const wide values = __builtin_ia32_vcvtph2ps256(codes);
-        __builtin_memcpy(to, &values, sizeof values);
+        _mm256_storeu_ps(to, _mm256_cvtph_ps(codes));
     }
     [[gnu::target("f16c")]] static void round(const float* from, narrow& codes) noexcept {
-        wide values;
-        __builtin_memcpy(&values, from, sizeof values);
-        codes = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to nearest even
+        codes = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
+    }
+};
+
+#elif defined(__aarch64__) && !defined(__CUDACC__)
+template <vectors>
+inline constexpr std::size_t half_lanes = 8;
+
+template <>
+struct half_vectors<8> {
+    typedef float16x8_t narrow;
+
+    static void widen(const half* from, float* to) noexcept {
+        narrow codes;
+        __builtin_memcpy(&codes, from, sizeof codes);
+        vst1q_f32(to, vcvt_f32_f16(vget_low_f16(codes)));
+        vst1q_f32(to + 4, vcvt_high_f32_f16(codes));
+    }
+    static void round(const float* from, narrow& codes) noexcept {
+        codes = vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(from)), vld1q_f32(from + 4));
     }
 };
 

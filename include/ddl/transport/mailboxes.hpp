@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <sched.h>
+#include <tuple>
 #include <vector>
 
 namespace ddl {
@@ -169,8 +170,9 @@ public:
             std::vector<seat*> order;
             order.reserve(seats_.size());
             for (seat& one : seats_) order.push_back(&one);
-            std::stable_sort(order.begin(), order.end(), [](const seat* a, const seat* b) {
-                return a->color != b->color ? a->color < b->color : a->key < b->key;
+            std::sort(order.begin(), order.end(), [](const seat* a, const seat* b) {
+                return std::tie(a->color, a->key, a) <
+                       std::tie(b->color, b->key, b);  // seats lie in the order of ranks
             });
             for (auto first = order.begin(); first != order.end();) {
                 const int color = (*first)->color;
