@@ -148,7 +148,29 @@ void expect_vectors(const std::string& loop) {
     BOOST_TEST((0.0 < each && each < 6.0), each << " instructions an element");
 }
 
+/// How many functions with such a name this program has; -1 if that cannot be found out.
+int functions_named(const std::string& name) {
+    char self[4096] = {};
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
+    std::FILE* const answer = popen(("nm -C '" + std::string{self} + "' 2>&1").c_str(), "r");
+    if (answer == nullptr) return -1;
+    int found = 0;
+    std::string line(1 << 16, '\0');
+    while (std::fgets(line.data(), static_cast<int>(line.size()), answer) != nullptr)
+        found += std::strstr(line.c_str(), name.c_str()) != nullptr ? 1 : 0;
+    return pclose(answer) == 0 ? found : -1;
+}
+
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(what_converts_vectors_is_part_of_the_loops_that_use_it) {
+    if (functions_named("main") < 1) {
+        BOOST_TEST_MESSAGE("skipped: nm is missing, or cannot read this program");
+        return;
+    }
+    for (const char* const name : {"::set_words(", "::subnormal(", "half_vectors<8ul>::", "half_vectors<16ul>::"})
+        BOOST_TEST(functions_named(name) == 0, name << " is called for each vector");
+}
 
 BOOST_AUTO_TEST_CASE(combine_takes_the_instructions_of_a_loop_written_by_hand) { compare("combine"); }
 BOOST_AUTO_TEST_CASE(a_fold_of_two_takes_those_of_loops_written_by_hand) { compare("fold"); }

@@ -5,7 +5,6 @@
 #include <ddl/kernel/bfloat16_vectors.hpp>
 #include <ddl/kernel/both.hpp>
 #include <ddl/kernel/half_vectors.hpp>
-#include <ddl/kernel/unrolled.hpp>
 #include <ddl/kernel/widest.hpp>
 
 #include <bit>
@@ -44,12 +43,19 @@ inline constexpr std::size_t packed_block = packed_words<Narrow> * places<Narrow
 /// its second. The latter needs no shuffle, and is for what stays inside a loop.
 enum class lie : bool { in_order, in_planes };
 
+/// Calls `act(0)` to `act(Count - 1)`, each with a constant.
+template <std::size_t Count, class Act>
+[[gnu::always_inline]] inline void for_each_of(const Act& act) noexcept {
+    [&act]<std::size_t... Step>(std::index_sequence<Step...>) __attribute__((always_inline)) {
+        (act(std::integral_constant<std::size_t, Step>{}), ...);
+    }
+    (std::make_index_sequence<Count>{});
+}
+
 /// Calls `act` with each place of a word as a constant.
 template <class Narrow, class Act>
 [[gnu::always_inline]] inline void for_each_place(const Act& act) noexcept {
-    [&act]<std::size_t... Place>(std::index_sequence<Place...>) {
-        (act(std::integral_constant<std::size_t, Place>{}), ...);
-    }(std::make_index_sequence<places<Narrow>>{});
+    for_each_of<places<Narrow>>(act);
 }
 
 /// The wide values of one block. A loop over words, not over elements: all that it holds has 32 bits, so that compilers find
@@ -205,11 +211,13 @@ template <class Vectors, lie How, class Places, class Value, class... From>
 [[gnu::always_inline]] inline void round_pairs(Places to, const Value& value, const From*... from) {
     constexpr std::size_t vectors = packed_words<bfloat16> / Vectors::words;
     typename Vectors::codes results[vectors];
-    const bool are_right = [&](const auto... operands) {
+    // inlined early: g++ looks but once whether a function for other processors may be inlined, where it is called
+    const bool are_right = [&](const auto... operands) __attribute__((always_inline)) {
         bool right = true;
-        unrolled<vectors>([&](auto nth) {
+        for_each_of<vectors>([&](auto nth) __attribute__((always_inline)) {
             const std::size_t at = nth * Vectors::words;
             alignas(64) float firsts[Vectors::words], seconds[Vectors::words];
+#pragma GCC unroll 1  // before there are vectors in it
             for (std::size_t i = 0; i < Vectors::words; ++i) {
                 firsts[i] = value(operands.first(at + i)...);
                 seconds[i] = value(operands.second(at + i)...);
@@ -219,9 +227,10 @@ template <class Vectors, lie How, class Places, class Value, class... From>
             results[nth] = words;
         });
         return right;
-    }(std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
+    }
+    (std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
     if (!are_right) return map_pairs<bfloat16, How>(to, value, from...);
-    unrolled<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
+    for_each_of<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
 }
 
 /// Elements that a loop takes, and those behind them that its caller takes next. What lies beyond may be another core's to write.

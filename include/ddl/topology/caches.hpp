@@ -19,8 +19,12 @@ struct caches {
         caches found{};
         const int core = ::sched_getcpu();
         for (int index = 0; core >= 0 && read(core, index, found); ++index) {}
-        if (found.second == 0) found.second = level(_SC_LEVEL2_CACHE_SIZE, std::size_t{256} << 10);
-        if (found.last == 0) found.last = level(_SC_LEVEL3_CACHE_SIZE, 4 * found.second);
+#ifdef __GLIBC__  // the C library of others does not know
+        if (found.second == 0) found.second = level(_SC_LEVEL2_CACHE_SIZE);
+        if (found.last == 0) found.last = level(_SC_LEVEL3_CACHE_SIZE);
+#endif
+        if (found.second == 0) found.second = std::size_t{256} << 10;
+        if (found.last == 0) found.last = 4 * found.second;
         return {found.second, found.last > found.second ? found.last : found.second};
     }
 
@@ -46,9 +50,9 @@ private:
         return words < 1 ? 0 : value << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
     }
 
-    static std::size_t level(int name, std::size_t otherwise) noexcept {
+    [[maybe_unused]] static std::size_t level(int name) noexcept {
         const long bytes = ::sysconf(name);
-        return bytes > 0 ? static_cast<std::size_t>(bytes) : otherwise;
+        return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
     }
 };
 
