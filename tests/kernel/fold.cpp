@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -312,6 +313,69 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(targets_beside_sources_get_the_same, Element, fold
                     check_targets<Element>(operands, targets, shared, position, ddl::average{});
                     check_targets<Element>(operands, targets, shared, position, minus{});
                 }
+}
+
+namespace {
+
+/// Of two operands into one place and into two, of which `shared` are operands, against one element at a time.
+template <class Element, class Op>
+void check_count(std::size_t count, int shared, int targets, const Op& op) {
+    auto all = numbers<Element>(2, count);
+    for (auto& row : all) row.push_back(Element(96.0f));
+    std::vector<Element> expected;
+    using accumulator = ddl::accumulator_t<Op, Element>;
+    for (std::size_t i = 0; i < count; ++i)
+        expected.push_back(static_cast<Element>(
+            ddl::finish(op, op(static_cast<accumulator>(all[0][i]), static_cast<accumulator>(all[1][i])), 2)));
+    rows<Element> outs(2, std::vector<Element>(count + 1, Element(96.0f)));
+    const auto into = [&](int t) {
+        const auto place = static_cast<std::size_t>(t);
+        return ((shared >> t & 1) != 0 ? all : outs)[place].data();
+    };
+    const std::string_view what = ddl::element_name<Element>();
+    if (targets == 1) fold(in_order(all), 2, into(0), count, op, 2);
+    else fold<Element>(in_order(all), 2, into, 2, count, op, 2);
+    for (int t = 0; t < targets; ++t) {
+        BOOST_TEST(std::memcmp(into(t), expected.data(), count * sizeof(Element)) == 0,
+                   count << " of " << what << ", target " << t << " of " << targets << ", shared " << shared);
+        BOOST_TEST(float(into(t)[count]) == 96.0f, "the next one is not ours");
+    }
+}
+
+}  // namespace
+
+using elements_of_blocks = std::tuple<float, ddl::bfloat16, ddl::half, ddl::float8_e4m3, ddl::float8_e5m2>;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_count_fills_its_blocks, Element, elements_of_blocks) {
+    for (std::size_t count = 0; count <= 200; ++count)
+        for (const int targets : {1, 2})
+            for (int shared = 0; shared < 1 << targets; ++shared) {
+                check_count<Element>(count, shared, targets, minus{});
+                check_count<Element>(count, shared, targets, ddl::average{});
+            }
+}
+
+namespace {
+
+/// An op that is meant for what operands hold, and for nothing else.
+struct careful_sum {
+    bool* surprised;
+    float operator()(float a, float b) const {
+        if (a < 1.0f || b < 1.0f) *surprised = true;
+        return a + b;
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_op_sees_no_values_but_those_of_operands, Element, elements_of_blocks) {
+    bool surprised = false;
+    for (std::size_t count = 0; count <= 200; ++count) {
+        const auto all = numbers<Element>(2, count);
+        std::vector<Element> out(count);
+        fold(in_order(all), 2, out.data(), count, careful_sum{&surprised}, 2);
+    }
+    BOOST_TEST(!surprised);
 }
 
 BOOST_AUTO_TEST_CASE(elements_may_be_assigned_by_moves_alone) {

@@ -50,15 +50,17 @@ constexpr const To* operand_at(both<To> to) noexcept {
     return to.first;
 }
 
-/// Stores the bytes of `values` there.
+/// Stores the bytes of `values` there, or the first of them.
 template <class Values, class To>
-[[gnu::always_inline]] inline void put_bytes(const Values& values, To* to) noexcept {
-    std::memcpy(static_cast<void*>(to), &values, sizeof values);
+[[gnu::always_inline]] inline void put_bytes(const Values& values, To* to,
+                                             std::size_t bytes = sizeof(Values)) noexcept {
+    std::memcpy(static_cast<void*>(to), &values, bytes);
 }
 template <class Values, class To>
-[[gnu::always_inline]] inline void put_bytes(const Values& values, both<To> to) noexcept {
-    put_bytes(values, to.first);
-    put_bytes(values, to.second);
+[[gnu::always_inline]] inline void put_bytes(const Values& values, both<To> to,
+                                             std::size_t bytes = sizeof(Values)) noexcept {
+    put_bytes(values, to.first, bytes);
+    put_bytes(values, to.second, bytes);
 }
 
 }  // namespace ddl::kernel

@@ -52,6 +52,20 @@ constexpr void map(both<To> to, std::size_t count, const Value& value, const Fro
     }
 }
 
+/// The same for fewer elements than a block. `g++ -O2` vectorises no count that it does not know.
+template <target Target, class Places, class Value, class... From>
+constexpr void map_few(Places to, std::size_t count, const Value& value, const From*... from) {
+#ifndef __clang__
+    constexpr std::size_t step = 16;
+    if (count >= step) {
+        const std::size_t whole = count / step * step;
+        for (std::size_t i = 0; i < whole; i += step) map<Target>(to + i, step, value, from + i...);
+        return map<Target>(to + whole, count - whole, value, from + whole...);
+    }
+#endif
+    map<Target>(to, count, value, from...);
+}
+
 /// What is packed where values of `Element` meet as `Accumulator`; `float`, which stands for nothing, if they meet as they are.
 template <class Element, class Accumulator>
 using packed_as = std::conditional_t<packs<Element, Accumulator>, Element, float>;
@@ -69,21 +83,29 @@ constexpr void map_blocks(Places to, stretch all, const Value& value, const From
     } else if constexpr (packed && Target == target::operands) {
         map_blocks<Narrow, Contracts, How>(to, all, value, operand_at(to), operand_at(to.second));
     } else {
+        // elements behind the last whole block fill one that is made of them, unless something wide lies there
+        constexpr bool fills = packed && few_packed<Narrow> < packed_block<Narrow> &&
+                               std::is_same_v<result_t<Places>, Narrow> && (std::is_same_v<From, Narrow> && ...);
         const std::size_t length = packed ? packed_block<Narrow> : block;
         std::size_t whole = count / length * length;
-        if (packed && std::is_constant_evaluated()) whole = 0;
+        bool filled = fills && count - whole > few_packed<Narrow>;
+        if (packed && std::is_constant_evaluated()) whole = 0, filled = false;
         const auto blocks = [=, &value]<vectors Which>() {
-            if constexpr (packed)
+            if constexpr (packed) {
                 map_packed<Narrow, How, Which>(to, stretch{whole, count - whole + all.next}, value, from...);
-            else
+                if constexpr (fills)
+                    if (filled) map_filled<How, Which>(to + whole, count - whole, value, from + whole...);
+            } else {
                 for (std::size_t left = whole / block, i = 0; left > 0; --left, i += block)
                     map<Target>(to + i, block, value, from + i...);
+            }
         };
-        if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
+        const bool chooses = packed ? whole > 0 || filled : whole >= worth_a_choice;
+        if (std::is_constant_evaluated() || !chooses) blocks.template operator()<vectors::compiled>();
         else widest<Contracts>(blocks);
-        if constexpr (!packed) map<Target>(to + whole, count - whole, value, from + whole...);
+        if constexpr (!packed) map_few<Target>(to + whole, count - whole, value, from + whole...);
         else  // `to` may be one of the sources
-            for (std::size_t i = whole; i < count; ++i) {
+            for (std::size_t i = filled ? count : whole; i < count; ++i) {
                 const auto result = static_cast<result_t<Places>>(value(from[i]...));
                 put(result, to + i);
             }
@@ -288,9 +310,9 @@ void fold_few(const Element* first, const Element* last, Element* out, std::size
     using accumulator = accumulator_t<Op, Element>;
     const auto combine = combining_at_last<Op, Element>(op, ranks);
     if constexpr (std::is_same_v<Element, accumulator>) {
-        if (out == first) map<target::first_operand>(out, count, combine, last);
-        else if (out == last) map<target::last_operand>(out, count, combine, first);
-        else map<target::overwritten>(out, count, combine, first, last);
+        if (out == first) map_few<target::first_operand>(out, count, combine, last);
+        else if (out == last) map_few<target::last_operand>(out, count, combine, first);
+        else map_few<target::overwritten>(out, count, combine, first, last);
     } else {
         for (std::size_t i = 0; i < count; ++i) {
             const auto left = static_cast<accumulator>(first[i]), right = static_cast<accumulator>(last[i]);

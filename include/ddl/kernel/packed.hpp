@@ -285,4 +285,33 @@ template <class Narrow, lie How, vectors Which, class Places, class Value, class
     }
 }
 
+/// So few elements are mapped one by one as soon as a block that they fill, which waits for what was copied to it.
+template <class Narrow>
+inline constexpr std::size_t few_packed =
+#if defined(__F16C__) || defined(__aarch64__)
+    std::is_same_v<Narrow, half> ? packed_block<half> :
+#endif
+    std::is_same_v<Narrow, bfloat16> ? 24
+                                     : 6;
+
+/// A block that `count` elements begin. The first stands for those that are missing, for an op may not be meant for others.
+template <class Narrow>
+struct filled_block {
+    Narrow values[packed_block<Narrow>];
+    [[gnu::always_inline]] filled_block(const Narrow* from, std::size_t count) noexcept {
+        for (Narrow& value : values) value = *from;
+        std::memcpy(values, from, count * sizeof(Narrow));
+    }
+};
+
+/// Sets `count` values of `to`, fewer than a block, to `value(from...)`.
+template <lie How, vectors Which, class Places, class Value, class Narrow, class... More>
+[[gnu::always_inline]] inline void map_filled(Places to, std::size_t count, const Value& value, const Narrow* from,
+                                              const More*... more) {
+    Narrow results[packed_block<Narrow>];
+    map_packed<Narrow, How, Which>(results, packed_block<Narrow>, value, filled_block<Narrow>{from, count}.values,
+                                   filled_block<More>{more, count}.values...);
+    put_bytes(results, to, count * sizeof(Narrow));
+}
+
 }  // namespace ddl::kernel
