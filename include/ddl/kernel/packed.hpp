@@ -217,7 +217,9 @@ template <class Vectors, lie How, class Places, class Value, class... From>
         for_each_of<vectors>([&](auto nth) __attribute__((always_inline)) {
             const std::size_t at = nth * Vectors::words;
             alignas(64) float firsts[Vectors::words], seconds[Vectors::words];
+#ifndef __CUDACC__
 #pragma GCC unroll 1  // before there are vectors in it
+#endif
             for (std::size_t i = 0; i < Vectors::words; ++i) {
                 firsts[i] = value(operands.first(at + i)...);
                 seconds[i] = value(operands.second(at + i)...);
