@@ -80,8 +80,9 @@ void require_values(const guarded<Element>& got, Wanted wanted, const std::strin
     for (std::size_t i = 0; i < got.size(); ++i)
         if (!(got[i] == static_cast<Element>(wanted(i)))) {
             std::string words = otherwise + ": element " + std::to_string(i) + " of " + std::to_string(got.size());
+            using number = ddl::wide_t<Element>;  // there are no words for a half
             if constexpr (std::is_arithmetic_v<Element>)
-                words += " is " + std::to_string(got[i]) + ", not " + std::to_string(wanted(i));
+                words += " is " + std::to_string(number(got[i])) + ", not " + std::to_string(number(wanted(i)));
             throw std::runtime_error(words);
         }
     require(got.intact(), otherwise + ": something was written outside of the buffer");

@@ -3,6 +3,10 @@
 include("${CMAKE_CURRENT_LIST_DIR}/../cmake/run.cmake")
 
 file(REMOVE_RECURSE "${BUILD}")
+if(WAY MATCHES "without_mpi")
+  find_program(wrapper NAMES false REQUIRED)  # a wrapper that tells of no MPI
+  set(MPI_COMPILER "${wrapper}")
+endif()
 set(settings -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DMPI_CXX_COMPILER=${MPI_COMPILER}")
 
 if(WAY MATCHES "^find_package")

@@ -171,8 +171,8 @@ public:
             order.reserve(seats_.size());
             for (seat& one : seats_) order.push_back(&one);
             std::sort(order.begin(), order.end(), [](const seat* a, const seat* b) {
-                return std::tie(a->color, a->key, a) <
-                       std::tie(b->color, b->key, b);  // seats lie in the order of ranks
+                // seats lie in the order of ranks
+                return std::tie(a->color, a->key, a) < std::tie(b->color, b->key, b);
             });
             for (auto first = order.begin(); first != order.end();) {
                 const int color = (*first)->color;
