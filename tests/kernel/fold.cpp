@@ -323,6 +323,7 @@ void check_count(std::size_t count, int shared, int targets, const Op& op) {
     auto all = numbers<Element>(2, count);
     for (auto& row : all) row.push_back(Element(96.0f));
     std::vector<Element> expected;
+    expected.reserve(count + 1);  // so that none lie somewhere, too
     using accumulator = ddl::accumulator_t<Op, Element>;
     for (std::size_t i = 0; i < count; ++i)
         expected.push_back(static_cast<Element>(
