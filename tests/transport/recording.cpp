@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <string>
@@ -317,15 +318,19 @@ BOOST_AUTO_TEST_CASE(a_cancelled_receive_leaves_its_message_to_the_next) {
 }
 
 BOOST_AUTO_TEST_CASE(a_cancelled_send_never_comes) {
+    std::atomic<bool> cancelled{false};  // before that it may come
     recording::run(2,
-                   [](recording& wire) {
+                   [&cancelled](recording& wire) {
                        if (wire.rank() == 0) {
                            auto gone = std::make_unique<int>(1);
                            auto given_up = wire.send(1, gone.get(), sizeof(int), 0);
                            wire.cancel(given_up);
                            gone.reset();
+                           cancelled = true;
+                           cancelled.notify_one();
                            send_now(wire, 1, {2});
                        } else {
+                           cancelled.wait(false);
                            require(receive_now(wire, 0, 1).front() == 2, "a message came that was given up");
                        }
                    },
