@@ -77,6 +77,8 @@ using compiler_half = _Float16;
 #else
 struct compiler_half;
 #endif
+
+/// A type that is defined.
 template <class Type>
 concept complete = requires { sizeof(Type); };
 

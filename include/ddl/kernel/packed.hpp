@@ -5,6 +5,7 @@
 #include <ddl/kernel/bfloat16_vectors.hpp>
 #include <ddl/kernel/both.hpp>
 #include <ddl/kernel/half_vectors.hpp>
+#include <ddl/kernel/unrolled.hpp>
 #include <ddl/kernel/widest.hpp>
 
 #include <bit>
@@ -43,21 +44,6 @@ inline constexpr std::size_t packed_block = packed_words<Narrow> * places<Narrow
 /// its second. The latter needs no shuffle, and is for what stays inside a loop.
 enum class lie : bool { in_order, in_planes };
 
-/// Calls `act(0)` to `act(Count - 1)`, each with a constant.
-template <std::size_t Count, class Act>
-[[gnu::always_inline]] inline void for_each_of(const Act& act) noexcept {
-    [&act]<std::size_t... Step>(std::index_sequence<Step...>) __attribute__((always_inline)) {
-        (act(std::integral_constant<std::size_t, Step>{}), ...);
-    }
-    (std::make_index_sequence<Count>{});
-}
-
-/// Calls `act` with each place of a word as a constant.
-template <class Narrow, class Act>
-[[gnu::always_inline]] inline void for_each_place(const Act& act) noexcept {
-    for_each_of<places<Narrow>>(act);
-}
-
 /// The wide values of one block. A loop over words, not over elements: all that it holds has 32 bits, so that compilers find
 /// vectors in it, and no lane has to change its place.
 template <class Narrow, lie How>
@@ -67,14 +53,14 @@ template <class Narrow, lie How>
     std::uint32_t words[packed_words<Narrow>];
     std::memcpy(words, from, sizeof words);
     float planes[packed_block<Narrow>];
-    for_each_place<Narrow>([&](auto place) {
+    unrolled<places<Narrow>>([&](auto place) {
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             planes[place * packed_words<Narrow> + word] = Narrow::value_of((words[word] >> (place * bits)) & mask);
     });
     if constexpr (How == lie::in_planes) std::memcpy(to, planes, sizeof planes);
     else
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
-            for_each_place<Narrow>(
+            unrolled<places<Narrow>>(
                 [&](auto place) { to[word * places<Narrow> + place] = planes[place * packed_words<Narrow> + word]; });
 }
 
@@ -86,10 +72,10 @@ template <class Narrow, lie How, class Places>
     if constexpr (How == lie::in_planes) std::memcpy(planes, from, sizeof planes);
     else
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
-            for_each_place<Narrow>(
+            unrolled<places<Narrow>>(
                 [&](auto place) { planes[place * packed_words<Narrow> + word] = from[word * places<Narrow> + place]; });
     std::uint32_t words[packed_words<Narrow>] = {};
-    for_each_place<Narrow>([&](auto place) {
+    unrolled<places<Narrow>>([&](auto place) {
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             words[word] |= Narrow::code_of(planes[place * packed_words<Narrow> + word]) << (place * bits);
     });
@@ -212,9 +198,9 @@ template <class Vectors, lie How, class Places, class Value, class... From>
     constexpr std::size_t vectors = packed_words<bfloat16> / Vectors::words;
     typename Vectors::codes results[vectors];
     // inlined early: g++ looks but once whether a function for other processors may be inlined, where it is called
-    const bool are_right = [&](const auto... operands) __attribute__((always_inline)) {
+    const auto set = [&](const auto... operands) __attribute__((always_inline)) {
         bool right = true;
-        for_each_of<vectors>([&](auto nth) __attribute__((always_inline)) {
+        unrolled<vectors>([&](auto nth) __attribute__((always_inline)) {
             const std::size_t at = nth * Vectors::words;
             alignas(64) float firsts[Vectors::words], seconds[Vectors::words];
 #ifndef __CUDACC__
@@ -229,10 +215,11 @@ template <class Vectors, lie How, class Places, class Value, class... From>
             results[nth] = words;
         });
         return right;
-    }
-    (std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
+    };
+    const bool are_right = set(
+        std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
     if (!are_right) return map_pairs<bfloat16, How>(to, value, from...);
-    for_each_of<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
+    unrolled<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
 }
 
 /// Elements that a loop takes, and those behind them that its caller takes next. What lies beyond may be another core's to write.
