@@ -5,7 +5,6 @@
 #include <ddl/kernel/bfloat16_vectors.hpp>
 #include <ddl/kernel/both.hpp>
 #include <ddl/kernel/half_vectors.hpp>
-#include <ddl/kernel/unrolled.hpp>
 #include <ddl/kernel/widest.hpp>
 
 #include <bit>
@@ -44,6 +43,16 @@ inline constexpr std::size_t packed_block = packed_words<Narrow> * places<Narrow
 /// its second. The latter needs no shuffle, and is for what stays inside a loop.
 enum class lie : bool { in_order, in_planes };
 
+/// Calls `act(0)` to `act(Count - 1)`, each with a constant, as `unrolled` does, but inlined before all else: of the arrays of
+/// grids g++ would then warn that they may be uninitialized.
+template <std::size_t Count, class Act>
+[[gnu::always_inline]] inline void for_each_of(const Act& act) noexcept {
+    const auto all = [&act]<std::size_t... Step>(std::index_sequence<Step...>) __attribute__((always_inline)) {
+        (act(std::integral_constant<std::size_t, Step>{}), ...);
+    };
+    all(std::make_index_sequence<Count>{});
+}
+
 /// The wide values of one block. A loop over words, not over elements: all that it holds has 32 bits, so that compilers find
 /// vectors in it, and no lane has to change its place.
 template <class Narrow, lie How>
@@ -53,14 +62,14 @@ template <class Narrow, lie How>
     std::uint32_t words[packed_words<Narrow>];
     std::memcpy(words, from, sizeof words);
     float planes[packed_block<Narrow>];
-    unrolled<places<Narrow>>([&](auto place) {
+    for_each_of<places<Narrow>>([&](auto place) {
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             planes[place * packed_words<Narrow> + word] = Narrow::value_of((words[word] >> (place * bits)) & mask);
     });
     if constexpr (How == lie::in_planes) std::memcpy(to, planes, sizeof planes);
     else
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
-            unrolled<places<Narrow>>(
+            for_each_of<places<Narrow>>(
                 [&](auto place) { to[word * places<Narrow> + place] = planes[place * packed_words<Narrow> + word]; });
 }
 
@@ -72,10 +81,10 @@ template <class Narrow, lie How, class Places>
     if constexpr (How == lie::in_planes) std::memcpy(planes, from, sizeof planes);
     else
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
-            unrolled<places<Narrow>>(
+            for_each_of<places<Narrow>>(
                 [&](auto place) { planes[place * packed_words<Narrow> + word] = from[word * places<Narrow> + place]; });
     std::uint32_t words[packed_words<Narrow>] = {};
-    unrolled<places<Narrow>>([&](auto place) {
+    for_each_of<places<Narrow>>([&](auto place) {
         for (std::size_t word = 0; word < packed_words<Narrow>; ++word)
             words[word] |= Narrow::code_of(planes[place * packed_words<Narrow> + word]) << (place * bits);
     });
@@ -200,7 +209,7 @@ template <class Vectors, lie How, class Places, class Value, class... From>
     // inlined early: g++ looks but once whether a function for other processors may be inlined, where it is called
     const auto set = [&](const auto... operands) __attribute__((always_inline)) {
         bool right = true;
-        unrolled<vectors>([&](auto nth) __attribute__((always_inline)) {
+        for_each_of<vectors>([&](auto nth) __attribute__((always_inline)) {
             const std::size_t at = nth * Vectors::words;
             alignas(64) float firsts[Vectors::words], seconds[Vectors::words];
 #ifndef __CUDACC__
@@ -219,7 +228,7 @@ template <class Vectors, lie How, class Places, class Value, class... From>
     const bool are_right = set(
         std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
     if (!are_right) return map_pairs<bfloat16, How>(to, value, from...);
-    unrolled<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
+    for_each_of<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
 }
 
 /// Elements that a loop takes, and those behind them that its caller takes next. What lies beyond may be another core's to write.
