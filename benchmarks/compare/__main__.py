@@ -27,7 +27,7 @@ def arguments():
                       help="again for more; a model stands for allreduce_n of its gradients (allreduce)")
     what.add_argument("--element", default="float", choices=cells.ELEMENT_BYTES)
     what.add_argument("--op", default="sum", choices=cells.OPS)
-    what.add_argument("--place", default="in", choices=cells.PLACES, help="in place, out of place (%(default)s)")
+    what.add_argument("--place", choices=cells.PLACES, help="in place, out of place (in; out for all_to_all)")
     what.add_argument("--sizes", metavar="BYTES,...", help="4,1K,1M (4 B to 256 MiB by powers of two)")
     what.add_argument("--odd", action="store_true", help="also one element more than each size")
     what.add_argument("--unaligned", action="store_true", help="also buffers one element off alignment")

@@ -28,15 +28,17 @@ def sizes(first=2, last=LONGEST, step=1):
 
 
 def rows(collective, byte_sizes, places, element, ranks, offsets=(0,), odd=False):
-    """The program's words for a collective: `collective:elements:offset:place`."""
+    """The program's words for a collective: `collective:elements:offset:place`. `places` None: the usual one."""
     if collective == "barrier":
         return ["barrier:0:0:in"]
     if collective in MODELS:
         return [f"{collective}:0:0:in"]
     if collective == "broadcast":
         places = ["in"]
-    elif collective in ("reduce_scatter", "all_gather", "all_to_all"):
+    elif collective in ("reduce_scatter", "all_gather"):
         places = ["out"]  # in place means other buffers to every library
+    elif places is None:
+        places = ["out"] if collective == "all_to_all" else ["in"]
     words = []
     for size in byte_sizes:
         count = size // ELEMENT_BYTES[element] + (1 if odd else 0)
@@ -56,11 +58,12 @@ def chosen(asked):
         yield from whole(asked.ranks, byte_sizes, byte_sizes if asked.sizes else byte_sizes[::2])
         return
     offsets = [0, 1] if asked.unaligned else [0]
+    places = PLACES[asked.place] if asked.place else None
     words = []
     for collective in asked.collective:
-        words += rows(collective, byte_sizes, PLACES[asked.place], asked.element, asked.ranks, offsets)
+        words += rows(collective, byte_sizes, places, asked.element, asked.ranks, offsets)
         if asked.odd and collective not in ("barrier", *MODELS):
-            words += rows(collective, byte_sizes, PLACES[asked.place], asked.element, asked.ranks, offsets, odd=True)
+            words += rows(collective, byte_sizes, places, asked.element, asked.ranks, offsets, odd=True)
     if not words:
         raise Wrong("no size is large enough for one element of each rank")
     yield asked.element, asked.op, words
@@ -73,6 +76,7 @@ def whole(ranks, many, few):
         rows("allreduce", many, both, "float", ranks) + rows("allreduce", few, ["in"], "float", ranks, [1]) +
         rows("allreduce", few, ["in"], "float", ranks, odd=True) +
         [word for each in COLLECTIVES[1:] for word in rows(each, few, ["out"], "float", ranks)] +
+        rows("all_to_all", few, ["in"], "float", ranks) +
         [word for each in MODELS for word in rows(each, [], [], "float", ranks)])
     for element in ELEMENT_BYTES:
         for op in OPS:

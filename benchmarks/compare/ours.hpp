@@ -49,6 +49,8 @@ collective_call our_call(Transport& world, const cell& asked) {
         return [=, &world](const element* in, element* out) {
             ddl::all_gather(world, input{in, block}, output{out, count});
         };
+    if (asked.collective == "all_to_all" && asked.in_place)
+        return [&world, count](const element*, element* out) { ddl::all_to_all(world, output{out, count}); };
     if (asked.collective == "all_to_all")
         return [&world, count](const element* in, element* out) {
             ddl::all_to_all(world, input{in, count}, output{out, count});

@@ -34,7 +34,7 @@ collective_call call_of(const cell& asked) {
             return [=](const element*, element* out) { mpi::broadcast(*world, out, count, 0); };
         if (asked.collective == "all_gather" && even)
             return [=](const element* in, element* out) { mpi::all_gather(*world, in, each, out); };
-        if (asked.collective == "all_to_all")
+        if (asked.collective == "all_to_all" && !asked.in_place)
             return [=](const element* in, element* out) { mpi::all_to_all(*world, in, each, out); };
         if (asked.collective == "reduce" && !asked.in_place)
             return [=](const element* in, element* out) {

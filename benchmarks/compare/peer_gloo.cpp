@@ -77,7 +77,7 @@ collective_call call_of(const cell& asked) {
             call.setOutput(out, count);
             gloo::allgather(call);
         };
-    if (asked.collective == "all_to_all")
+    if (asked.collective == "all_to_all" && !in_place)
         return [=](const element* in, element* out) {
             gloo::AlltoallOptions call{context};
             call.setInput(const_cast<element*>(in), count);

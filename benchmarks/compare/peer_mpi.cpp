@@ -68,17 +68,19 @@ collective_call call_of(const cell& asked) {
         return [=](const element* in, element* out) {
             MPI_Allgatherv(in, own, t, out, share.counts.data(), share.starts.data(), t, world);
         };
+    const bool replaces = asked.in_place;
     if (asked.collective == "all_to_all")
-        return [=](const element* in, element* out) { MPI_Alltoall(in, own, t, out, own, t, world); };
+        return [=](const element* in, element* out) {
+            MPI_Alltoall(replaces ? MPI_IN_PLACE : static_cast<const void*>(in), own, t, out, own, t, world);
+        };
     if (asked.collective == "reduce") {
         int rank = 0;
         MPI_Comm_rank(world, &rank);
-        const bool replaces = asked.in_place && rank == 0;
+        const bool root_replaces = replaces && rank == 0;
         return [=](const element* in, element* out) {
-            MPI_Reduce(replaces ? MPI_IN_PLACE : static_cast<const void*>(in), out, count, t, o, 0, world);
+            MPI_Reduce(root_replaces ? MPI_IN_PLACE : static_cast<const void*>(in), out, count, t, o, 0, world);
         };
     }
-    const bool replaces = asked.in_place;
     if (asked.collective == "allreduce_async")
         return [=](const element* in, element* out) {
             MPI_Request begun = MPI_REQUEST_NULL;

@@ -67,6 +67,7 @@ collective_call call_of(const cell& asked) {
         };
     if (asked.collective == "all_gather")
         return [=](const element* in, element* out) { ccl::allgather(in, out, each, type(), *world).wait(); };
+    if (asked.in_place) return {};
     return [=](const element* in, element* out) { ccl::alltoall(in, out, each, type(), *world).wait(); };
 }
 

@@ -18,7 +18,7 @@ public:
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count} {}
 
     void operator()() {
-        if constexpr (valid) all_to_all_over<schedule, Checking>(*ranks_, kept(), out_, count_);
+        if constexpr (valid) all_to_all_over<schedule, Checking>(*ranks_, in_, out_, count_);
     }
 
     /// Elements of the whole vector.
@@ -30,16 +30,6 @@ public:
     }
 
 private:
-    /// What is sent must stay while what arrives is written: in place, a copy of it. What lies in GPUs is none
-    /// for the host to copy: those exchange in place.
-    const Element* kept() {
-        if (exchanges_in_place<Transport> || in_ != out_ || count_ == 0) return in_;
-        Element* const copy =
-            scratch_or_refuse<Checking, Element>(*ranks_, collective::all_to_all, count_, scratch_for::fusion);
-        kernel::copy(in_, copy, count_);
-        return copy;
-    }
-
     using schedule = schedule_of<Schedule, collective::all_to_all, no_op, Transport>;
     static constexpr bool valid = compose<collective::all_to_all, no_op, Element, schedule, Transport>();
 

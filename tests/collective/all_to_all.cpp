@@ -31,6 +31,19 @@ void exchanges(Ranks& ranks, std::size_t each) {
     require_values(data, wanted, label + ", in place");
 }
 
+/// The same where the ranks of odd numbers are in place.
+template <class Ranks>
+void some_are_in_place(Ranks& ranks, std::size_t each) {
+    const std::size_t count = each * static_cast<std::size_t>(ranks.size());
+    guarded<int> data = small_values<int>(ranks.rank(), count);
+    guarded<int> out{count};
+    const bool in_place = ranks.rank() % 2 != 0;
+    if (in_place) ddl::all_to_all(ranks, data);
+    else ddl::all_to_all(ranks, data, out);
+    require_values(in_place ? data : out, exchanged_values(ranks.rank(), each),
+                   labelled<ddl::tuned>("all_to_all, some in place,", ranks, count));
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(block_d_of_rank_s_becomes_block_s_of_rank_d, Place, every_place) {
@@ -38,6 +51,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(block_d_of_rank_s_becomes_block_s_of_rank_d, Place
         for (const std::size_t each : some_lengths)
             every_schedule::each([&]<class Schedule>() { exchanges<Schedule>(ranks, each); });
     });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(each_rank_may_be_in_place_or_not, Place, every_place) {
+    for (const int size : {2, 3, 4})
+        Place::run(size, [](auto& ranks) {
+            for (const std::size_t each : some_lengths) some_are_in_place(ranks, each);
+        });
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_in_place_runs_again_and_again) {

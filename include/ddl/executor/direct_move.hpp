@@ -4,6 +4,7 @@
 #include <ddl/executor/memory.hpp>
 #include <ddl/executor/partition.hpp>
 #include <ddl/kernel/fold.hpp>
+#include <ddl/kernel/swap.hpp>
 
 namespace ddl {
 
@@ -21,6 +22,8 @@ struct published_blocks {
     int kept = -1;  // the part of this rank, where part `r` is wanted by rank `r` alone
     /// Where this rank wants the only block, if one rank hands it to all others.
     std::remove_const_t<Element>* into = nullptr;
+    /// `in`, if what a peer hands to this rank takes the place of what this rank hands to it: an all-to-all in place.
+    std::remove_const_t<Element>* in_place = nullptr;
 
     bool any_of(int rank) const {
         for (int part = 0; part < parts; ++part)
@@ -114,6 +117,21 @@ void bring_part(memory_call<Transport>& here, const Blocks& blocks) {
     kernel::settle(how);
 }
 
+/// Exchanges the blocks that this rank and each other have for each other, in the place of those: two ranks halve each pair, and
+/// nobody else touches what one of them exchanges.
+template <memory_transport Transport, class Blocks>
+void exchange_in_place(memory_call<Transport>& here, const Blocks& blocks) {
+    using element = std::remove_const_t<std::remove_pointer_t<decltype(blocks.in)>>;
+    const int rank = here.rank();
+    const partition halves{blocks.longest, 2};
+    for (int i = 1; i < here.size(); ++i) {
+        const int peer = (rank + i) % here.size(), half = rank < peer ? 0 : 1;
+        auto* const theirs = here.template mapped<element>(peer, here.announced(peer).in, blocks.count);
+        kernel::swap(blocks.in_place + blocks.first(rank, peer) + halves.first(half),
+                     theirs + blocks.first(peer, rank) + halves.first(half), halves.length(half));
+    }
+}
+
 /// Hands out blocks that are longer: straight from where they lie if all ranks can map them, else staged in segments.
 template <memory_transport Transport, class Blocks, class Consume>
 protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size_t bytes, const Consume& consume) {
@@ -139,6 +157,7 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         auto* const stand_in = reinterpret_cast<element*>(here.memory_for_all(blocks.count * sizeof(element)));
         kernel::copy(blocks.in, stand_in, blocks.count);
         blocks.in = stand_in;
+        blocks.in_place = nullptr;
     }
     here.ranks().turn_staging();
     if (each != 0 && here.spreads(blocks.longest * sizeof(element)))
@@ -175,10 +194,20 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         if (publishes) ours.in = here.ranks().address_of(blocks.in, blocks.count * sizeof(element));
         else if (blocks.into != nullptr)
             ours.out = here.ranks().address_of(blocks.into, blocks.longest * sizeof(element));
+        if (blocks.in_place != nullptr) ours.out = ours.in;
     }
 
-    if (here.announce_or_stage(ours, publishing, [&] { stage(0); })) {
+    const auto in_place = [&](int peer) { return here.announced(peer).in != 0 && here.announced(peer).out != 0; };
+    // who is in place writes where the others read
+    const auto is_alike = [&] {
+        for (int peer = 1; peer < here.size(); ++peer)
+            if (in_place(peer) != in_place(0)) return false;
+        return true;
+    };
+    if (here.announce_or_stage(
+            ours, publishing, [&] { stage(0); }, is_alike)) {
         here.share([&] {
+            if (in_place(rank)) return exchange_in_place(here, blocks);
             if (publishes && blocks.into != nullptr) return bring_part(here, blocks);
             const std::size_t fetched = ours.out != 0 ? fetched_part(here, blocks) : blocks.longest;
             consume(std::size_t{0}, fetched, [&](int peer, int part) {
@@ -239,7 +268,8 @@ protocol direct_stream(memory_call<Transport>& here, const published_blocks<Elem
 template <memory_transport Transport, class Element, class First, class Length, class Wants>
 protocol direct_move(memory_call<Transport>&& here, const published_blocks<Element, First, Length>& blocks,
                      std::size_t all, const Wants& wants) {
-    const kernel::stores how = here.stores_beside(all * sizeof(Element));
+    // in place they go to lines that have just been staged
+    const auto how = blocks.in_place != nullptr ? kernel::stores::cached : here.stores_beside(all * sizeof(Element));
     return direct_stream(here, blocks, [&](std::size_t begin, std::size_t most, auto fetch) {
         wants([&](int peer, int part, Element* to) {
             if (const auto length = segment_length(blocks.length(peer, part), begin, most); length != 0)

@@ -120,19 +120,24 @@ public:
     }
 
     /// Announces the buffers if peers can map them, else what `stage` stages. True if those of all ranks that publish
-    /// something, `publishing` of them, can be mapped. If not, all have staged when it returns.
-    template <class Stage>
-    bool announce_or_stage(const places& buffers, int publishing, const Stage& stage) {
+    /// something, `publishing` of them, can be mapped, and `suits()`, which all ranks find alike in what has been announced. If
+    /// not, all have staged when it returns.
+    template <class Stage, class Suits>
+    bool announce_or_stage(const places& buffers, int publishing, const Stage& stage, const Suits& suits) {
         if (buffers.in == 0) stage();
         announce(buffers);
         int maps = 0;
         for (int peer = 0; peer < size(); ++peer) maps += announced(peer).in != 0;
-        if (maps == publishing) return true;
+        if (maps == publishing && suits()) return true;
         if (maps != 0) {  // those who hoped for the others' buffers stage theirs too
             if (buffers.in != 0) stage();
             step();
         }
         return false;
+    }
+    template <class Stage>
+    bool announce_or_stage(const places& buffers, int publishing, const Stage& stage) {
+        return announce_or_stage(buffers, publishing, stage, [] { return true; });
     }
 
     /// Publishes what this rank has written, and that it is done with what it has read. Returns how often it has published.

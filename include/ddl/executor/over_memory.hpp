@@ -186,8 +186,8 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
     });
 }
 
-/// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out`
-/// are different buffers.
+/// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out` are
+/// one buffer or do not overlap.
 template <class Schedule, class Checking, class Element, memory_transport Transport>
 void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::size_t count) {
     const auto ours = [&] { return describe<no_op, Element, Schedule>(collective::all_to_all, count, 0); };
@@ -196,9 +196,11 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
     const auto first = [each](int part) { return static_cast<std::size_t>(part) * each; };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            direct_move(memory_call{ranks, ours(), Checking::compares},
-                        published_blocks{in, count, size, [&](int, int part) { return first(part); },
-                                         [&](int, int) { return each; }, each, ranks.rank()},
+            published_blocks blocks{
+                in,   count,       size, [&](int, int part) { return first(part); }, [&](int, int) { return each; },
+                each, ranks.rank()};
+            if (in == out) blocks.in_place = out;
+            direct_move(memory_call{ranks, ours(), Checking::compares}, blocks,
                         2 * count * static_cast<std::size_t>(size), [&](auto copy) {
                             for (int i = 0; i < size; ++i) {
                                 const int peer = (ranks.rank() + i) % size;

@@ -223,29 +223,56 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
     });
 }
 
-/// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out`
-/// are different buffers.
+/// Bytes of a slice of each block of an all-to-all, of which those that leave are copied if others are to take their place: on one
+/// host so short that a copy stays in the caches, else so long that the wait at its end is short beside it.
+constexpr std::size_t slice_bytes(const company& who) noexcept {
+    return who.near ? std::size_t{512} << 10 : std::size_t{4} << 20;
+}
+
+/// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out` are
+/// one buffer or do not overlap: of one, slices of what leaves are copied, each while the one before it is under way. Ranks do not
+/// know who is in place, and all go slice by slice.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0)};
     const int size = wire.size();
     const int rank = wire.rank();
-    const std::size_t each = count / static_cast<std::size_t>(size);
+    const partition blocks{count, size};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::all_to_all, Chosen, Element>)
             if (rides<collective::all_to_all, Element>(wire, count))
                 return exchange_with_contract(here, wire, in, out, count);
         here.compare();
-        const auto place = [&](Element*, const transfer& t) {
-            const int from = t.chunk / size;
-            const int to = t.chunk % size;
-            return from == rank ? bytes_of(in + static_cast<std::size_t>(to) * each, each)
-                                : bytes_of(out + static_cast<std::size_t>(from) * each, each);
-        };
         const auto program = Chosen::all_to_all(size);
-        here.template reserve<Element>(program, 0, place);
-        kernel::copy(in + static_cast<std::size_t>(rank) * each, out + static_cast<std::size_t>(rank) * each, each);
-        here.run(program, out, place, no_combine);
+        const std::size_t each = blocks.longest();
+        const std::size_t slice = std::max<std::size_t>(slice_bytes(company_of(wire)) / sizeof(Element), 1);
+        // the last one takes the rest, which may be short
+        const auto length = [&](std::size_t begin) { return each - begin < 2 * slice ? each - begin : slice; };
+        const std::size_t room = in == out ? std::min(each, 2 * slice) * static_cast<std::size_t>(size - 1) : 0;
+        const auto nothing = [](Element*, const transfer&) { return byte_range{nullptr, 0}; };
+        Element* const copies = here.template reserve<Element>(program, length(0) < each ? 2 * room : room, nothing);
+        const auto copy_of = [&](int to, std::size_t begin) {
+            const auto nth = static_cast<std::size_t>(to - (to > rank));
+            return copies + begin / slice % 2 * room + nth * length(begin);
+        };
+        const auto copy_slice = [&](std::size_t begin) {
+            for (int to = 0; to < size && in == out; ++to)
+                if (to != rank) kernel::copy(in + blocks.first(to) + begin, copy_of(to, begin), length(begin));
+        };
+        copy_slice(0);
+        kernel::copy(in + blocks.first(rank), out + blocks.first(rank), each);
+        for (std::size_t begin = 0; begin < each; begin += length(begin)) {
+            const auto place = [&](Element*, const transfer& t) {
+                const int from = t.chunk / size, to = t.chunk % size;
+                const Element* const at = from != rank ? out + blocks.first(from) + begin
+                                          : in == out  ? copy_of(to, begin)
+                                                       : in + blocks.first(to) + begin;
+                return bytes_of(at, length(begin));
+            };
+            here.run(program, out, place, no_combine, [&](int round) {
+                if (round == 0 && begin + length(begin) < each) copy_slice(begin + length(begin));
+            });
+        }
         here.end();
     });
 }

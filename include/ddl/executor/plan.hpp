@@ -90,11 +90,6 @@ void require_root(Transport& ranks, collective what, int root) {
                                   "root is %d; name a rank from 0 to %d", root, ranks_in(ranks) - 1));
 }
 
-/// Whether an all-to-all of one buffer is the transport's own affair.
-template <class Transport>
-inline constexpr bool exchanges_in_place =
-    grid_transport<Transport> || staging_transport<Transport> || device_message_transport<Transport>;
-
 /// The block of `count` elements that is `rank`'s in reduce-scatter, all-gather, gather and scatter.
 struct block_of {
     std::size_t first;
