@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/allreduce.hpp>
+#include <ddl/schedule/chain.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -14,9 +15,10 @@
 
 namespace {
 
-using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::multi_ring<3>, ddl::recursive_doubling,
-                                 ddl::recursive_halving, ddl::tree, ddl::hierarchical<ddl::direct, ddl::ring>,
-                                 ddl::selected<ddl::at_most<256, ddl::tree>, ddl::otherwise<ddl::recursive_halving>>>;
+using every_schedule =
+    schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::multi_ring<3>, ddl::recursive_doubling, ddl::recursive_halving,
+              ddl::tree, ddl::chain<2>, ddl::hierarchical<ddl::direct, ddl::ring>,
+              ddl::selected<ddl::at_most<256, ddl::tree>, ddl::otherwise<ddl::recursive_halving>>>;
 
 using every_place = std::tuple<places::threads, places::processes, places::messages<1>>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/schedule/chain.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -13,7 +14,7 @@
 
 namespace {
 
-using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::recursive_halving, ddl::tree>;
+using every_schedule = schedules<ddl::tuned, ddl::direct, ddl::ring, ddl::recursive_halving, ddl::tree, ddl::chain<3>>;
 using every_place = std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>>;
 
 template <class Schedule, class Ranks>

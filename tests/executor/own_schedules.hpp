@@ -65,4 +65,30 @@ struct gossip {
 };
 static_assert(ddl::schedule<gossip> && ddl::proves_allreduce<gossip>(5) && ddl::proves_rank_order<gossip>(5));
 
+/// Of three ranks. What rank 1 sends at last has changed in part, and so has what rank 0 combines it with.
+struct crossing {
+    static constexpr int chunks(int) noexcept { return 2; }
+    static constexpr int rounds(int) noexcept { return 3; }
+    static constexpr ddl::transfer_list<2> round(int rank, int size, int k) noexcept {
+        using enum ddl::action;
+        ddl::transfer_list<2> transfers;
+        const auto pass = [&](int from, int to, ddl::action what, int chunk, int count) {
+            if (rank == from) transfers.push({send, to, chunk, count});
+            if (rank == to) transfers.push({what, from, chunk, count});
+        };
+        if (size != 3) return transfers;
+        if (k == 0) {
+            pass(2, 1, receive_reduce, 0, 1);
+            pass(2, 0, receive_reduce, 1, 1);
+        } else if (k == 1) {
+            pass(1, 0, receive_reduce, 0, 2);
+        } else {
+            pass(0, 1, receive, 0, 2);
+            pass(0, 2, receive, 0, 2);
+        }
+        return transfers;
+    }
+};
+static_assert(ddl::schedule<crossing> && ddl::proves_allreduce<crossing>(3));
+
 }  // namespace own

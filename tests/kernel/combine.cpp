@@ -74,6 +74,11 @@ void check(std::size_t count, const Op& op) {
         BOOST_TEST((from_right[i] == op(before[i], arrived[i])), "element " << i << " of " << count);
     }
     BOOST_TEST((from_left[count] == before[count] && from_right[count] == before[count]), "the next one is not ours");
+    std::vector<Element> to_left = arrived, to_right = arrived;
+    combine<side::left>(arrived.data(), before.data(), to_left.data(), count, op);
+    combine<side::right>(arrived.data(), before.data(), to_right.data(), count, op);
+    from_left[count] = from_right[count] = arrived[count];
+    BOOST_TEST((to_left == from_left && to_right == from_right), "the same elsewhere, and no more");
 }
 
 }  // namespace

@@ -20,15 +20,34 @@ byte_range bytes_of(const Element* data, std::size_t length) noexcept {
     return {reinterpret_cast<std::byte*>(const_cast<Element*>(data)), length * sizeof(Element)};
 }
 
-/// `message_run`'s way to fold arrived bytes into ours.
+/// `message_run`'s way to fold arrived bytes into ours, or into those that ours are to be made of.
 template <class Accumulator, class Op>
-auto combine_bytes(const Op& op) {
-    return [&op](kernel::side side, const std::byte* arrived, std::byte* ours, std::size_t bytes) {
+class byte_combiner {
+public:
+    explicit byte_combiner(const Op& op) noexcept : op_{op} {}
+    void operator()(kernel::side side, const std::byte* arrived, std::byte* ours, std::size_t bytes) const {
         const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
         auto* const to = reinterpret_cast<Accumulator*>(ours);
-        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, to, bytes / sizeof(Accumulator), op);
-        else kernel::combine<kernel::side::right>(from, to, bytes / sizeof(Accumulator), op);
-    };
+        const std::size_t count = bytes / sizeof(Accumulator);
+        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, to, count, op_);
+        else kernel::combine<kernel::side::right>(from, to, count, op_);
+    }
+    void operator()(kernel::side side, const std::byte* arrived, const std::byte* before, std::byte* ours,
+                    std::size_t bytes) const {
+        const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
+        const auto* const own = reinterpret_cast<const Accumulator*>(before);
+        auto* const to = reinterpret_cast<Accumulator*>(ours);
+        const std::size_t count = bytes / sizeof(Accumulator);
+        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, own, to, count, op_);
+        else kernel::combine<kernel::side::right>(from, own, to, count, op_);
+    }
+
+private:
+    const Op& op_;
+};
+template <class Accumulator, class Op>
+byte_combiner<Accumulator, Op> combine_bytes(const Op& op) noexcept {
+    return byte_combiner<Accumulator, Op>{op};
 }
 
 /// Nothing is combined.
@@ -102,7 +121,7 @@ public:
         };
     }
 
-    /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
+    /// Scratch for `elements` accumulators and a run of `program`, be it `from_input`; call once, before `run`.
     template <class Accumulator, program Program, class Place>
     Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
         const std::size_t work = whole_lines(elements * sizeof(Accumulator));
@@ -116,13 +135,16 @@ public:
         return reinterpret_cast<Accumulator*>(all);
     }
 
-    /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie.
-    template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile)>
-    void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {}) {
+    /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie. `input`: see `message_run`.
+    template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile),
+              class Input = no_input>
+    void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {},
+             const Input& input = {}) {
         message_run<Transport> moving{wire_, where_, room_, scratch_};
         try {
             moving.run(
-                program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile);
+                program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile,
+                input);
         } catch (...) {
             half_done_.tell();  // before `moving` gives up on its messages, which may last
             throw;

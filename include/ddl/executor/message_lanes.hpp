@@ -77,6 +77,7 @@ constexpr std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 
 /// A transfer of a round, where its bytes lie.
 struct leg {
     std::byte* data;
+    const std::byte* before;  // where the values of this rank are, if an operand is combined with them
     std::size_t bytes;
     std::byte* arrival;  // where an operand is received, if each has a room of its own
     action what;

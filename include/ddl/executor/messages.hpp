@@ -4,17 +4,23 @@
 #include <ddl/executor/message_lanes.hpp>
 #include <ddl/executor/message_wait.hpp>
 #include <ddl/kernel/combine.hpp>
+#include <ddl/kernel/copy.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace ddl {
+
+/// A run whose values all lie where it works.
+struct no_input {};
 
 /// Runs any program over a transport of messages.
 ///
 /// Transfers of a round to one peer are a lane, and so are those from it. A lane moves segments in the order of the program, a
 /// few at a time; lanes do not wait for each other, and a segment is combined while others are under way. What is combined
 /// into the same elements is so in the order of the program whatever the order of arrival, so results are the same bits in
-/// every run. Elements that a round also sends stay as they are until they have left.
+/// every run. Elements that a round also sends stay as they are until they have left. A chunk that no message has changed may lie
+/// in an input, from where it is sent, or combined to its place: what only leaves is never copied.
 template <message_transport Transport>
 class message_run {
     using ticket = typename Transport::ticket;
@@ -25,9 +31,10 @@ public:
         std::size_t arrivals = 0;  // bytes
         int width = 0;             // transfers in a round at most
         int messages = 0;          // under way at most
+        int chunks = 0;            // of the program
         std::size_t bytes() const noexcept {
             return arrivals + static_cast<std::size_t>(messages) * sizeof(ticket) +
-                   static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane));
+                   static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane)) + static_cast<std::size_t>(chunks);
         }
     };
 
@@ -44,6 +51,7 @@ public:
             most.width = width > most.width ? width : most.width;
         }
         most.messages = cut.messages(most.width);
+        most.chunks = program.chunks();
         return most;
     }
 
@@ -51,7 +59,8 @@ public:
     message_run(Transport& wire, const call_site& where, const room& has, std::byte* scratch)
         : wire_{wire}, cut_{cut_of(wire)}, where_{where}, arrivals_{scratch},
           tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)}, ticket_count_{has.messages},
-          legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)} {
+          legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)},
+          chunks_{reinterpret_cast<chunk_is*>(lanes_ + has.width)} {
         static_assert(alignof(leg) <= alignof(std::max_align_t) && sizeof(ticket) % alignof(leg) == 0);
         std::uninitialized_value_construct_n(tickets_, ticket_count_);
     }
@@ -67,11 +76,17 @@ public:
     /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side,
     /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes. `meanwhile(round)` is
     /// called in each round while its first messages are under way.
-    template <program Program, class Place, class Combine, class Meanwhile>
-    void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile) {
+    ///
+    /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
+    /// and `input.wants(chunk)` says which of them are copied to their places at last. If all lie there anyway
+    /// (`input.is_apart` is false), or for `no_input`, chunks are changed where they lie.
+    template <program Program, class Place, class Combine, class Meanwhile, class Input>
+    void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile,
+             const Input& input) {
+        begin_input(program, input);
         for (int round = 0; round < program.rounds(); ++round) {
             where_.round = round;
-            lay_out(program, round, place, unit);
+            lay_out(program, round, place, unit, input);
             for (int i = 0; i < lane_count_; ++i) post(lanes_[i]);
             meanwhile(round);
             message_wait<Transport> waiting{wire_, where_};
@@ -86,15 +101,68 @@ public:
                 if (any) waiting.restart();
                 else waiting.pause(open->peer);
             }
+            end_round<Input>(program, round);
         }
+        end_input(program, place, input);
     }
 
 private:
+    /// Where the values of a chunk are, while an input is apart from where the run works.
+    enum class chunk_is : unsigned char { unchanged, changing, changed };  // `changing`: in this round
+
+    template <class Input>
+    static constexpr bool has_input = !std::same_as<Input, no_input>;
+
+    template <program Program, class Input>
+    void begin_input(const Program& program, const Input& input) {
+        if constexpr (has_input<Input>)
+            std::fill_n(chunks_, program.chunks(), input.is_apart ? chunk_is::unchanged : chunk_is::changed);
+    }
+    template <program Program, class Place, class Input>
+    void end_input(const Program& program, const Place& place, const Input& input) {
+        if constexpr (has_input<Input>)
+            for (int c = 0; c < program.chunks(); ++c)
+                if (chunks_[c] == chunk_is::unchanged && input.wants(c)) settle(c, place, input);
+    }
+    /// Copies a chunk that is in the input to its place.
+    template <class Place, class Input>
+    void settle(int chunk, const Place& place, const Input& input) {
+        const transfer alone{action::receive, wire_.rank(), chunk};
+        const auto [data, bytes] = place(alone);
+        kernel::copy(input.at(alone), data, bytes);
+        chunks_[chunk] = chunk_is::changed;
+    }
+    /// Where the values are that a transfer reads: those from before this round, if it sends.
+    template <class Place, class Input>
+    const std::byte* values_for(const transfer& t, const Place& place, const Input& input) {
+        if constexpr (has_input<Input>) {
+            const auto lies_in_input = [&](int c) {
+                return chunks_[c] == chunk_is::unchanged || (t.what == action::send && chunks_[c] != chunk_is::changed);
+            };
+            int there = 0;
+            for (int c = t.chunk; c < t.chunk + t.count; ++c) there += lies_in_input(c);
+            if (there == t.count)
+                if (const std::byte* const values = input.at(t); values != nullptr) return values;
+            for (int c = t.chunk; c < t.chunk + t.count && there != 0; ++c)
+                if (lies_in_input(c)) settle(c, place, input);
+        }
+        return place(t).data;
+    }
+    /// What is received in a round has changed: in the midst of it, or behind it.
+    /// What a round receives is changed behind it.
+    template <class Input, program Program>
+    void end_round(const Program& program, int round) noexcept {
+        if constexpr (has_input<Input>)
+            for (int i = 0, width = program.width(wire_.rank(), round); i < width; ++i)
+                if (const transfer t = program.at(wire_.rank(), round, i); t.what != action::send)
+                    std::fill_n(chunks_ + t.chunk, t.count, chunk_is::changed);
+    }
+
     static constexpr int tag = static_cast<int>(message_tag::payload);
 
     /// Sets out the legs and lanes of a round, receives first.
-    template <program Program, class Place>
-    void lay_out(const Program& program, int round, Place place, std::size_t unit) {
+    template <program Program, class Place, class Input>
+    void lay_out(const Program& program, int round, Place place, std::size_t unit, const Input& input) {
         const int rank = wire_.rank();
         operands_ = arrivals_of(
             wire_, program, round, [&](const transfer& t) { return place(t).bytes; }, unit);
@@ -107,7 +175,14 @@ private:
                 if ((t.what == action::send) != sends) continue;
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
-                legs_[legs] = {data, bytes, free, t.what, -1, segment_of(wire_, program, round, t, bytes, unit)};
+                const std::byte* const values = t.what == action::receive ? data : values_for(t, place, input);
+                // what is sent is only read
+                legs_[legs] = {sends ? const_cast<std::byte*>(values) : data,    values, bytes, free, t.what, -1,
+                               segment_of(wire_, program, round, t, bytes, unit)};
+                if constexpr (has_input<Input>)
+                    if (!sends)
+                        std::replace(chunks_ + t.chunk, chunks_ + t.chunk + t.count, chunk_is::unchanged,
+                                     chunk_is::changing);
                 if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
                 append(legs++, t.peer, sends);
             }
@@ -170,13 +245,23 @@ private:
         const bool uses = !mine.sends && mine.used.count < mine.moved.count && !is_held_up(mine);
         if (uses) {
             const leg& here = legs_[mine.used.leg];
-            if (here.what == action::receive_reduce)
-                combine(mine.peer < wire_.rank() ? kernel::side::left : kernel::side::right, arrival(mine, mine.used),
-                        here.data + mine.used.at, length(mine.used));
+            if (here.what == action::receive_reduce) fold(mine, here, combine);
             step(mine.used);
         }
         if (moves || uses) post(mine);
         return moves || uses;
+    }
+
+    /// Combines the next operand of a lane.
+    template <class Combine>
+    void fold(const lane& mine, const leg& here, Combine& combine) {
+        const auto side = mine.peer < wire_.rank() ? kernel::side::left : kernel::side::right;
+        const std::byte* const arrived = arrival(mine, mine.used);
+        std::byte* const ours = here.data + mine.used.at;
+        if constexpr (requires { combine(side, arrived, arrived, ours, std::size_t{}); })
+            if (here.before != here.data)
+                return combine(side, arrived, here.before + mine.used.at, ours, length(mine.used));
+        combine(side, arrived, ours, length(mine.used));
     }
 
     /// Whether the elements that the next operand of a lane is for have yet to be sent, or combined with an earlier one.
@@ -204,6 +289,7 @@ private:
     int ticket_count_;
     leg* legs_;
     lane* lanes_;
+    chunk_is* chunks_;
     int lane_count_ = 0;
     int depth_ = 1;
     arrivals operands_;

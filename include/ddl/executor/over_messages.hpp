@@ -25,6 +25,18 @@ struct packed_chunks {
     }
 };
 
+/// `place` for chunks where they lie in the vector, which has no place for those that do not lie together.
+struct chunks_in_vector {
+    const block_layout& layout;
+    template <class Element>
+    byte_range operator()(const Element* vector, const transfer& t) const noexcept {
+        std::size_t end = layout.first(t.chunk);
+        for (int c = t.chunk; c < t.chunk + t.count; end += layout.length(c), ++c)
+            if (layout.first(c) != end) return {nullptr, 0};
+        return bytes_of(vector + layout.first(t.chunk), end - layout.first(t.chunk));
+    }
+};
+
 /// `place` for a rank that holds its own block alone, unless it `passes_on` those of others.
 template <class Place, class Element>
 auto own_block(Place place, bool passes_on, const Element* block, std::size_t length) noexcept {
@@ -40,6 +52,19 @@ bool touches_others(const Program& program, int rank) noexcept {
     return false;
 }
 
+/// The input of a run that works elsewhere: `Place` tells where chunks lie there. Copied are the chunks that it `wants`.
+template <class Element, class Place, class Wants>
+struct input_apart {
+    bool is_apart;
+    const Element* in;
+    Place place;
+    Wants wants;
+    const std::byte* at(const transfer& t) const noexcept { return place(in, t).data; }
+};
+// clang 14 and 16 do not deduce the arguments of an aggregate by themselves
+template <class Element, class Place, class Wants>
+input_apart(bool, const Element*, Place, Wants) -> input_apart<Element, Place, Wants>;
+
 /// Folds the vectors of all ranks by `program`. The result is finished into `out` of the ranks that `take` it.
 template <class Op, class Element, class Checking, message_transport Transport, program Program>
 void fold_over(message_call<Checking, Transport>& here, const Program& program, const Element* in, Element* out,
@@ -49,10 +74,15 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     const auto place = even_chunks{{count, program.chunks()}};
     const bool works_in_out = in_place && takes;
     accumulator* work = here.template reserve<accumulator>(program, works_in_out ? 0 : count, place);
-    if constexpr (in_place)
+    const auto combine = combine_bytes<accumulator>(op);
+    if constexpr (in_place) {
         if (works_in_out) work = out;
-    if (static_cast<const void*>(work) != in) kernel::convert(in, work, count);
-    here.run(program, work, place, combine_bytes<accumulator>(op));
+        here.run(program, work, place, combine, no_meanwhile,
+                 input_apart{work != in, in, place, [takes](int) { return takes; }});
+    } else {
+        kernel::convert(in, work, count);
+        here.run(program, work, place, combine);
+    }
     if (takes && !(in_place && !finishes<Op, Element>)) kernel::finish(work, out, count, op, size);
     here.end();
 }
@@ -119,9 +149,16 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
         const block_layout layout{program, count};
         const auto place = packed_chunks{layout};
         accumulator* const work = here.template reserve<accumulator>(program, count, place);
-        for (int c = 0; c < layout.chunks(); ++c)
-            kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
-        here.run(program, work, place, combine_bytes<accumulator>(op));
+        const auto combine = combine_bytes<accumulator>(op);
+        if constexpr (std::same_as<accumulator, Element>) {
+            const auto is_own = [&](int c) { return layout.owner(c) == wire.rank(); };
+            here.run(program, work, place, combine, no_meanwhile,
+                     input_apart{true, in, chunks_in_vector{layout}, is_own});
+        } else {
+            for (int c = 0; c < layout.chunks(); ++c)
+                kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
+            here.run(program, work, place, combine);
+        }
         const std::size_t own = partition{count, wire.size()}.first(wire.rank());
         for (int c = 0; c < layout.chunks(); ++c)
             if (layout.owner(c) == wire.rank())

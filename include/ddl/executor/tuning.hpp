@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/executor/call.hpp>
+#include <ddl/schedule/chain.hpp>
 #include <ddl/schedule/cost.hpp>
 #include <ddl/schedule/direct.hpp>
 #include <ddl/schedule/few_or_many.hpp>
@@ -14,6 +15,8 @@
 #include <ddl/schedule/selected.hpp>
 #include <ddl/schedule/tree.hpp>
 #include <ddl/transport/staging_transport.hpp>
+
+#include <algorithm>
 
 namespace ddl {
 
@@ -49,12 +52,16 @@ using doubling_then_halving = selected<
     at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>, otherwise<recursive_halving>>;
 
 /// A tree up to about the length at which halving becomes cheaper; among few ranks of one host up to `Near` bytes, and `NearEight`
-/// of eight, which halve well.
-template <class Transport, std::size_t Near, std::size_t NearEight>
-using tree_then_halving = selected<
-    near_at_most<Near, 2, 7, tree>, near_at_most<NearEight, 8, 8, tree>,
-    at_most<crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>), tree>,
-    otherwise<recursive_halving>>;
+/// of eight, which halve well; of two there always, for half of a message is no sooner there than all of it. From 2 MiB on a chain,
+/// along which few ranks of one host pass pieces that stay in their caches.
+template <class Transport, std::size_t Near, std::size_t NearEight,
+          std::size_t Halving =
+              crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>)>
+using tree_then_halving =
+    selected<near_at_most<static_cast<std::size_t>(-1), 2, 2, tree>, near_at_most<Near, 3, 7, tree>,
+             near_at_most<NearEight, 8, 8, tree>, at_most<Halving, tree>,
+             at_most<std::max(Halving + 1, std::size_t{1} << 21), recursive_halving>,
+             near_at_most<static_cast<std::size_t>(-1), 3, 8, chain<16>>, otherwise<recursive_halving>>;
 
 template <message_transport Transport>
 struct default_schedule<collective::allreduce, true, Transport> {
