@@ -121,15 +121,17 @@ public:
         };
     }
 
-    /// Scratch for `elements` accumulators and a run of `program`, be it `from_input`; call once, before `run`.
+    /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
     template <class Accumulator, program Program, class Place>
     Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
         const std::size_t work = whole_lines(elements * sizeof(Accumulator));
+        constexpr bool combines = requires(const transfer& t) { place.length(t); };
         const auto measure = [&](const transfer& t) {
-            if constexpr (requires { place.length(t); }) return place.length(t) * sizeof(Accumulator);
-            else return std::size_t{0};  // nothing is combined
+            if constexpr (combines) return place.length(t) * sizeof(Accumulator);
+            else return std::size_t{0};
         };
         room_ = message_run<Transport>::needed(wire_, program, measure, sizeof(Accumulator));
+        if (!combines) room_.chunks = 0;  // nothing is: there is no input apart
         std::byte* const all = wire_.scratch(work + room_.bytes());
         scratch_ = all + work;
         return reinterpret_cast<Accumulator*>(all);

@@ -77,9 +77,9 @@ public:
     /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes. `meanwhile(round)` is
     /// called in each round while its first messages are under way.
     ///
-    /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
-    /// and `input.wants(chunk)` says which of them are copied to their places at last. If all lie there anyway
-    /// (`input.is_apart` is false), or for `no_input`, chunks are changed where they lie.
+    /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are:
+    /// `combine(side, arrived, before, ours, bytes)` makes ours of those before, and `input.wants(chunk)` says which of them are
+    /// copied to their places at last. If `input.is_apart` is false, or for `no_input`, chunks are changed where they lie.
     template <program Program, class Place, class Combine, class Meanwhile, class Input>
     void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile,
              const Input& input) {
