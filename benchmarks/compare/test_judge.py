@@ -88,7 +88,15 @@ class Cells(unittest.TestCase):
 
     def test_an_odd_vector_has_one_element_more_and_all_to_all_blocks_stay_equal(self):
         self.assertEqual(cells.rows("allreduce", [1024], ["in"], "float", 2, odd=True), ["allreduce:257:0:in"])
-        self.assertEqual(cells.rows("all_to_all", [1024], ["in"], "float", 3), ["all_to_all:255:0:out"])
+        self.assertEqual(cells.rows("all_to_all", [1024], ["out"], "float", 3), ["all_to_all:255:0:out"])
+
+    def test_places_are_as_asked_where_they_make_a_difference_and_else_the_usual_ones(self):
+        def places(collective, asked):
+            return [word.split(":")[-1] for word in cells.rows(collective, [1024], asked, "float", 2)]
+        self.assertEqual([places(each, None) for each in ("allreduce", "all_to_all", "all_gather")],
+                         [["in"], ["out"], ["out"]])
+        self.assertEqual([places(each, ["in", "out"]) for each in ("allreduce", "all_to_all", "all_gather", "broadcast")],
+                         [["in", "out"], ["in", "out"], ["out"], ["in"]])
 
 
 sys.exit(not unittest.main(exit=False).result.wasSuccessful())
