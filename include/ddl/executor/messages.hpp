@@ -148,7 +148,6 @@ private:
         }
         return place(t).data;
     }
-    /// What is received in a round has changed: in the midst of it, or behind it.
     /// What a round receives is changed behind it.
     template <class Input, program Program>
     void end_round(const Program& program, int round) noexcept {
@@ -176,9 +175,9 @@ private:
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
                 const std::byte* const values = t.what == action::receive ? data : values_for(t, place, input);
-                // what is sent is only read
-                legs_[legs] = {sends ? const_cast<std::byte*>(values) : data,    values, bytes, free, t.what, -1,
-                               segment_of(wire_, program, round, t, bytes, unit)};
+                std::byte* const moved = sends ? const_cast<std::byte*>(values) : data;  // what is sent is only read
+                const std::size_t segment = segment_of(wire_, program, round, t, bytes, unit);
+                legs_[legs] = {moved, values, bytes, free, t.what, -1, segment};
                 if constexpr (has_input<Input>)
                     if (!sends)
                         std::replace(chunks_ + t.chunk, chunks_ + t.chunk + t.count, chunk_is::unchanged,

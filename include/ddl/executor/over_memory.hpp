@@ -196,9 +196,9 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
     const auto first = [each](int part) { return static_cast<std::size_t>(part) * each; };
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         if constexpr (std::same_as<Chosen, direct>) {
-            published_blocks blocks{
-                in,   count,       size, [&](int, int part) { return first(part); }, [&](int, int) { return each; },
-                each, ranks.rank()};
+            const auto place = [first](int, int part) { return first(part); };
+            const auto length = [each](int, int) { return each; };
+            published_blocks blocks{in, count, size, place, length, each, ranks.rank()};
             if (in == out) blocks.in_place = out;
             direct_move(memory_call{ranks, ours(), Checking::compares}, blocks,
                         2 * count * static_cast<std::size_t>(size), [&](auto copy) {
