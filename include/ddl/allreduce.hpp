@@ -88,6 +88,19 @@ auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
     return start(ranks, allreduce_init<Schedule, Checking>(ranks, data, op));
 }
 
+/// Room to pack `count` elements, which is needed before a call can be announced. Without it this rank refuses the call.
+template <class Checking, class Element, class Transport>
+Element* room_or_refuse(Transport& ranks, std::size_t count) {
+    ranks.queue().drain();  // pending calls may still use it, or write what is to be copied to it
+    try {
+        return reinterpret_cast<Element*>(ranks.scratch(count * sizeof(Element), scratch_for::fusion));
+    } catch (const std::exception& failure) {
+        refuse<Checking>(ranks, error(errc::out_of_memory, to_string(collective::allreduce_n), rank_in(ranks), -1,
+                                      "no %zu bytes could be had for a copy of the data: %s", count * sizeof(Element),
+                                      failure.what()));
+    }
+}
+
 /// Many tensors in one exchange, in place: `tensors` is a range of contiguous ranges of one element type, of equal sizes in
 /// equal order on all ranks. Long ones are reduced where they are, short ones packed into a buffer that the communicator
 /// keeps, reduced, and unpacked; the caller keeps its tensors where they are. All ranks call it; blocks.
@@ -109,8 +122,7 @@ void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
         if constexpr (grid_transport<transport>) {
             allreduce_n_over<schedule, Checking>(ranks, tensors, vectors.sizes(), op);
         } else {
-            element_type* const packed = scratch_or_refuse<Checking, element_type>(ranks, collective::allreduce_n,
-                                                                                   vectors.room(), scratch_for::fusion);
+            element_type* const packed = room_or_refuse<Checking, element_type>(ranks, vectors.room());
             vectors.each_vector(packed, [&](element_type* data, std::size_t count) {
                 allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(data), data, count, op,
                                                    collective::allreduce_n, static_cast<int>(vectors.sizes()));

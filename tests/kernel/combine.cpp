@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/kernel/combine.hpp>
+#include <ddl/kernel/fold.hpp>
 #include <ddl/op/ops.hpp>
 
 #include <boost/test/data/test_case.hpp>

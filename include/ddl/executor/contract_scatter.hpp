@@ -10,7 +10,7 @@
 namespace ddl {
 
 /// Operands of a power of two of ranks that ride with a contract: each has a block for every rank, in `room.own` in the order of
-/// ranks, and is left with that of its own, folded. `combine(side, arrived, ours, bytes)` folds what has arrived into ours.
+/// ranks, and is left with that of its own, folded. `combine`: see `message_run`.
 ///
 /// In round `k` a rank keeps the blocks whose number has its bit `k`, and passes the others that it has left.
 ///
@@ -41,7 +41,7 @@ struct scattered_rider {
         const kernel::side side = peers.of == testimony::below ? kernel::side::left : kernel::side::right;
         const std::byte* next = room.other;
         for_each_left(rank, rank, round, [&](std::byte* ours, std::size_t bytes) {
-            combine(side, next, ours, bytes);
+            combine(side, next, ours, ours, bytes);
             next += bytes;
         });
     }

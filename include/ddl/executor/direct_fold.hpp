@@ -56,7 +56,7 @@ private:
         };
         places ours = may_be_mapped ? buffers(bytes) : places{};
         ours.past_line = here_.past_line(in_);
-        if (here_.announce_or_stage(ours, size_, stage)) return fold_mapped(in_, out_);
+        if (here_.announce_or_stage(ours, size_, stage, [] { return true; })) return fold_mapped(in_, out_);
         return is_short ? in_one_shot(bytes) : in_segments(each);
     }
 

@@ -135,10 +135,6 @@ public:
         }
         return false;
     }
-    template <class Stage>
-    bool announce_or_stage(const places& buffers, int publishing, const Stage& stage) {
-        return announce_or_stage(buffers, publishing, stage, [] { return true; });
-    }
 
     /// Publishes what this rank has written, and that it is done with what it has read. Returns how often it has published.
     std::uint64_t publish() noexcept {

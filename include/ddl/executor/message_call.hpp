@@ -4,7 +4,7 @@
 #include <ddl/executor/contract.hpp>
 #include <ddl/executor/messages.hpp>
 #include <ddl/executor/partition.hpp>
-#include <ddl/kernel/combine.hpp>
+#include <ddl/kernel/fold.hpp>
 
 namespace ddl {
 
@@ -20,38 +20,25 @@ byte_range bytes_of(const Element* data, std::size_t length) noexcept {
     return {reinterpret_cast<std::byte*>(const_cast<Element*>(data)), length * sizeof(Element)};
 }
 
-/// `message_run`'s way to fold arrived bytes into ours, or into those that ours are to be made of.
+/// `message_run`'s way to fold arrived bytes into ours, from those `before`: the same ones, or others that stay as they are.
 template <class Accumulator, class Op>
-class byte_combiner {
-public:
-    explicit byte_combiner(const Op& op) noexcept : op_{op} {}
-    void operator()(kernel::side side, const std::byte* arrived, std::byte* ours, std::size_t bytes) const {
-        const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
-        auto* const to = reinterpret_cast<Accumulator*>(ours);
-        const std::size_t count = bytes / sizeof(Accumulator);
-        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, to, count, op_);
-        else kernel::combine<kernel::side::right>(from, to, count, op_);
-    }
-    void operator()(kernel::side side, const std::byte* arrived, const std::byte* before, std::byte* ours,
-                    std::size_t bytes) const {
-        const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
-        const auto* const own = reinterpret_cast<const Accumulator*>(before);
-        auto* const to = reinterpret_cast<Accumulator*>(ours);
-        const std::size_t count = bytes / sizeof(Accumulator);
-        if (side == kernel::side::left) kernel::combine<kernel::side::left>(from, own, to, count, op_);
-        else kernel::combine<kernel::side::right>(from, own, to, count, op_);
-    }
-
-private:
-    const Op& op_;
-};
-template <class Accumulator, class Op>
-byte_combiner<Accumulator, Op> combine_bytes(const Op& op) noexcept {
-    return byte_combiner<Accumulator, Op>{op};
+auto combine_bytes(const Op& op) {
+    return [&op](kernel::side side, const std::byte* arrived, const std::byte* before, std::byte* ours,
+                 std::size_t bytes) {
+        const auto fold = [&]<kernel::side Side>() {
+            const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
+            auto* const to = reinterpret_cast<Accumulator*>(ours);
+            const std::size_t count = bytes / sizeof(Accumulator);
+            if (before == ours) kernel::combine<Side>(from, to, count, op);
+            else kernel::combine<Side>(from, reinterpret_cast<const Accumulator*>(before), to, count, op);
+        };
+        if (side == kernel::side::left) fold.template operator()<kernel::side::left>();
+        else fold.template operator()<kernel::side::right>();
+    };
 }
 
 /// Nothing is combined.
-inline constexpr auto no_combine = [](kernel::side, const std::byte*, std::byte*, std::size_t) {};
+inline constexpr auto no_combine = [](kernel::side, const std::byte*, const std::byte*, std::byte*, std::size_t) {};
 
 /// `place` for chunks that cut a vector evenly.
 struct even_chunks {

@@ -7,6 +7,8 @@
 #include <ddl/kernel/copy.hpp>
 
 #include <algorithm>
+#include <climits>
+#include <concepts>
 #include <memory>
 
 namespace ddl {
@@ -34,7 +36,8 @@ public:
         int chunks = 0;            // of the program
         std::size_t bytes() const noexcept {
             return arrivals + static_cast<std::size_t>(messages) * sizeof(ticket) +
-                   static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane)) + static_cast<std::size_t>(chunks);
+                   static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane)) +
+                   static_cast<std::size_t>(chunks) * sizeof(int);
         }
     };
 
@@ -60,7 +63,7 @@ public:
         : wire_{wire}, cut_{cut_of(wire)}, where_{where}, arrivals_{scratch},
           tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)}, ticket_count_{has.messages},
           legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)},
-          chunks_{reinterpret_cast<chunk_is*>(lanes_ + has.width)} {
+          changed_{reinterpret_cast<int*>(lanes_ + has.width)} {
         static_assert(alignof(leg) <= alignof(std::max_align_t) && sizeof(ticket) % alignof(leg) == 0);
         std::uninitialized_value_construct_n(tickets_, ticket_count_);
     }
@@ -73,13 +76,13 @@ public:
         std::destroy_n(tickets_, ticket_count_);
     }
 
-    /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side,
-    /// arrived, ours, bytes)` folds arrived bytes into ours; segments are multiples of `unit` bytes. `meanwhile(round)` is
-    /// called in each round while its first messages are under way.
+    /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side, arrived,
+    /// before, ours, bytes)` makes ours of what arrived and of those before, which may be ours; segments are multiples of `unit`
+    /// bytes. `meanwhile(round)` is called in each round while its first messages are under way.
     ///
-    /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are:
-    /// `combine(side, arrived, before, ours, bytes)` makes ours of those before, and `input.wants(chunk)` says which of them are
-    /// copied to their places at last. If `input.is_apart` is false, or for `no_input`, chunks are changed where they lie.
+    /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
+    /// and `input.wants(chunk)` says which of them are copied to their places at last. If `input.is_apart` is false, or for
+    /// `no_input`, chunks are changed where they lie.
     template <program Program, class Place, class Combine, class Meanwhile, class Input>
     void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile,
              const Input& input) {
@@ -101,28 +104,25 @@ public:
                 if (any) waiting.restart();
                 else waiting.pause(open->peer);
             }
-            end_round<Input>(program, round);
         }
         end_input(program, place, input);
     }
 
 private:
-    /// Where the values of a chunk are, while an input is apart from where the run works.
-    enum class chunk_is : unsigned char { unchanged, changing, changed };  // `changing`: in this round
-
     template <class Input>
     static constexpr bool has_input = !std::same_as<Input, no_input>;
+    static constexpr int in_no_round = INT_MAX;
+    static constexpr int tag = static_cast<int>(message_tag::payload);
 
     template <program Program, class Input>
     void begin_input(const Program& program, const Input& input) {
-        if constexpr (has_input<Input>)
-            std::fill_n(chunks_, program.chunks(), input.is_apart ? chunk_is::unchanged : chunk_is::changed);
+        if constexpr (has_input<Input>) std::fill_n(changed_, program.chunks(), input.is_apart ? in_no_round : -1);
     }
     template <program Program, class Place, class Input>
     void end_input(const Program& program, const Place& place, const Input& input) {
         if constexpr (has_input<Input>)
             for (int c = 0; c < program.chunks(); ++c)
-                if (chunks_[c] == chunk_is::unchanged && input.wants(c)) settle(c, place, input);
+                if (changed_[c] == in_no_round && input.wants(c)) settle(c, place, input);
     }
     /// Copies a chunk that is in the input to its place.
     template <class Place, class Input>
@@ -130,34 +130,21 @@ private:
         const transfer alone{action::receive, wire_.rank(), chunk};
         const auto [data, bytes] = place(alone);
         kernel::copy(input.at(alone), data, bytes);
-        chunks_[chunk] = chunk_is::changed;
+        changed_[chunk] = -1;
     }
-    /// Where the values are that a transfer reads: those from before this round, if it sends.
+    /// Where the values are that a transfer of `round` reads, whose place is `data`: those from before the round, if it sends.
     template <class Place, class Input>
-    const std::byte* values_for(const transfer& t, const Place& place, const Input& input) {
-        if constexpr (has_input<Input>) {
-            const auto lies_in_input = [&](int c) {
-                return chunks_[c] == chunk_is::unchanged || (t.what == action::send && chunks_[c] != chunk_is::changed);
-            };
-            int there = 0;
-            for (int c = t.chunk; c < t.chunk + t.count; ++c) there += lies_in_input(c);
-            if (there == t.count)
-                if (const std::byte* const values = input.at(t); values != nullptr) return values;
-            for (int c = t.chunk; c < t.chunk + t.count && there != 0; ++c)
-                if (lies_in_input(c)) settle(c, place, input);
-        }
-        return place(t).data;
+    const std::byte* values_for(const transfer& t, int round, const std::byte* data, const Place& place,
+                                const Input& input) {
+        const auto is_in_input = [&](int c) { return changed_[c] >= (t.what == action::send ? round : in_no_round); };
+        int there = 0;
+        for (int c = t.chunk; c < t.chunk + t.count; ++c) there += is_in_input(c);
+        if (there == t.count)
+            if (const std::byte* const values = input.at(t); values != nullptr) return values;
+        for (int c = t.chunk; c < t.chunk + t.count && there != 0; ++c)
+            if (is_in_input(c)) settle(c, place, input);
+        return data;
     }
-    /// What a round receives is changed behind it.
-    template <class Input, program Program>
-    void end_round(const Program& program, int round) noexcept {
-        if constexpr (has_input<Input>)
-            for (int i = 0, width = program.width(wire_.rank(), round); i < width; ++i)
-                if (const transfer t = program.at(wire_.rank(), round, i); t.what != action::send)
-                    std::fill_n(chunks_ + t.chunk, t.count, chunk_is::changed);
-    }
-
-    static constexpr int tag = static_cast<int>(message_tag::payload);
 
     /// Sets out the legs and lanes of a round, receives first.
     template <program Program, class Place, class Input>
@@ -174,14 +161,15 @@ private:
                 if ((t.what == action::send) != sends) continue;
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
-                const std::byte* const values = t.what == action::receive ? data : values_for(t, place, input);
+                const std::byte* values = data;
+                if constexpr (has_input<Input>) {
+                    if (t.what != action::receive) values = values_for(t, round, data, place, input);
+                    for (int c = t.chunk; c < t.chunk + t.count && !sends; ++c)
+                        changed_[c] = std::min(changed_[c], round);
+                }
                 std::byte* const moved = sends ? const_cast<std::byte*>(values) : data;  // what is sent is only read
                 const std::size_t segment = segment_of(wire_, program, round, t, bytes, unit);
                 legs_[legs] = {moved, values, bytes, free, t.what, -1, segment};
-                if constexpr (has_input<Input>)
-                    if (!sends)
-                        std::replace(chunks_ + t.chunk, chunks_ + t.chunk + t.count, chunk_is::unchanged,
-                                     chunk_is::changing);
                 if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
                 append(legs++, t.peer, sends);
             }
@@ -244,23 +232,13 @@ private:
         const bool uses = !mine.sends && mine.used.count < mine.moved.count && !is_held_up(mine);
         if (uses) {
             const leg& here = legs_[mine.used.leg];
-            if (here.what == action::receive_reduce) fold(mine, here, combine);
+            if (here.what == action::receive_reduce)
+                combine(mine.peer < wire_.rank() ? kernel::side::left : kernel::side::right, arrival(mine, mine.used),
+                        here.before + mine.used.at, here.data + mine.used.at, length(mine.used));
             step(mine.used);
         }
         if (moves || uses) post(mine);
         return moves || uses;
-    }
-
-    /// Combines the next operand of a lane.
-    template <class Combine>
-    void fold(const lane& mine, const leg& here, Combine& combine) {
-        const auto side = mine.peer < wire_.rank() ? kernel::side::left : kernel::side::right;
-        const std::byte* const arrived = arrival(mine, mine.used);
-        std::byte* const ours = here.data + mine.used.at;
-        if constexpr (requires { combine(side, arrived, arrived, ours, std::size_t{}); })
-            if (here.before != here.data)
-                return combine(side, arrived, here.before + mine.used.at, ours, length(mine.used));
-        combine(side, arrived, ours, length(mine.used));
     }
 
     /// Whether the elements that the next operand of a lane is for have yet to be sent, or combined with an earlier one.
@@ -288,7 +266,7 @@ private:
     int ticket_count_;
     leg* legs_;
     lane* lanes_;
-    chunk_is* chunks_;
+    int* changed_;  // of each chunk, the round in which a message first changes it; -1 if it is in its place
     int lane_count_ = 0;
     int depth_ = 1;
     arrivals operands_;

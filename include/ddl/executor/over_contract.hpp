@@ -100,7 +100,7 @@ auto join_bytes(const Op& op) {
     return [combine = combine_bytes<Accumulator>(op)](testimony of, const std::byte* ours, std::byte* arrived,
                                                       std::size_t bytes) {
         if (of != testimony::all)
-            combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, bytes);
+            combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, arrived, bytes);
     };
 }
 
@@ -264,7 +264,7 @@ void halve_with_contract(message_call<Checking, Transport>& here, Transport& wir
         room, halving_load<Transport>{wire, chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
         [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
             if (in_place)
-                combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived,
+                combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived, ours,
                         const_cast<std::byte*>(ours), bytes);
             else join(of, ours, arrived, bytes);
         });

@@ -60,19 +60,6 @@ template <class Checking, class Transport>
     throw reason;
 }
 
-/// Scratch that is needed before a call can be announced. Without it this rank refuses the call.
-template <class Checking, class Element, class Transport>
-Element* scratch_or_refuse(Transport& ranks, collective what, std::size_t count, scratch_for use) {
-    ranks.queue().drain();  // pending calls may still use it, or write what is to be copied to it
-    try {
-        return reinterpret_cast<Element*>(ranks.scratch(count * sizeof(Element), use));
-    } catch (const std::exception& failure) {
-        refuse<Checking>(ranks, error(errc::out_of_memory, to_string(what), rank_in(ranks), -1,
-                                      "no %zu bytes could be had for a copy of the data: %s", count * sizeof(Element),
-                                      failure.what()));
-    }
-}
-
 /// `name` must hold `wanted` elements.
 template <class Checking, class Transport>
 void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted,

@@ -59,19 +59,4 @@ constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ou
     combine<Side>(share{}, arrived + whole, ours + whole, count - whole, op);
 }
 
-/// The same of `before`, to `result`. The three ranges do not overlap.
-template <side Side, class Op, class Element>
-void combine(const Element* __restrict arrived, const Element* __restrict before, Element* __restrict result,
-             std::size_t count, const Op& op) {
-    const auto values = [=, &op](std::size_t i) {
-        return Side == side::left ? op(arrived[i], before[i]) : op(before[i], arrived[i]);
-    };
-    const std::size_t whole = count / block * block;
-    widest<contracts<Op, Element>>([=, &values]<vectors>() {
-        for (std::size_t begin = 0; begin < whole; begin += block)
-            for (std::size_t i = begin; i < begin + block; ++i) result[i] = values(i);
-    });
-    for (std::size_t i = whole; i < count; ++i) result[i] = values(i);
-}
-
 }  // namespace ddl::kernel

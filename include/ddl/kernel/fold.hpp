@@ -137,6 +137,14 @@ struct finishing {
     constexpr auto operator()(const Accumulator& all) const { return ddl::finish(op, all, ranks); }
 };
 
+/// Folds `count` arrived elements into those `before`, which stay: to `ours`. The three ranges do not overlap.
+template <side Side, class Op, class Element>
+constexpr void combine(const Element* arrived, const Element* before, Element* ours, std::size_t count, const Op& op) {
+    constexpr bool from_left = Side == side::left;
+    map_blocks<float, contracts<Op, Element>>(ours, count, combining<Op, Element>{op}, from_left ? arrived : before,
+                                              from_left ? before : arrived);
+}
+
 /// Whether what is accumulated is finished and rounded by a loop of its own.
 template <class Op, class Element>
 inline constexpr bool finishes_apart =

@@ -33,15 +33,15 @@ struct chain {
 
     private:
         constexpr transfer_list<2> list(int rank, int round) const noexcept {
-            const int passed = wrap(inward ? root - 1 - rank : rank - root, ranks);  // ranks before this one
+            const int step = inward ? -1 : 1;
+            const int passed = wrap((rank - (inward ? root - 1 : root)) * step, ranks);  // ranks before this one
             const int outgoing = round - passed;
             const int incoming = outgoing + 1;
             transfer_list<2> transfers;
             if (passed < ranks - 1 && 0 <= outgoing && outgoing < Pieces)
-                transfers.push({action::send, wrap(inward ? rank - 1 : rank + 1, ranks), outgoing});
+                transfers.push({action::send, wrap(rank + step, ranks), outgoing});
             if (passed > 0 && 0 <= incoming && incoming < Pieces)
-                transfers.push({inward ? action::receive_reduce : action::receive,
-                                wrap(inward ? rank + 1 : rank - 1, ranks), incoming});
+                transfers.push({inward ? action::receive_reduce : action::receive, wrap(rank - step, ranks), incoming});
             return transfers;
         }
     };
