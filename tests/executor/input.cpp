@@ -61,6 +61,7 @@ BOOST_AUTO_TEST_CASE(what_has_not_changed_leaves_the_input) {
         require(sums<ddl::ring>(ranks, 4000) == 1, "the first message of six");
         require(sums<ddl::recursive_halving>(ranks, 4000) == 1, "the first half");
         require(sums<ddl::direct>(ranks, 4000) == 3, "a block to each");
+        require(sums<own::gossip>(ranks, 4000) == 3, "all of it, as it was before the round that changes it");
     });
 }
 
