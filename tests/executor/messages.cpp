@@ -2,6 +2,7 @@
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/reduce.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -367,6 +368,21 @@ BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_speak_directly_sooner_and_keep_to_a_t
     BOOST_TEST(is(explained<housed>(5, 300'000, broadcast), "tree"));
     BOOST_TEST(is(explained<housed>(8, 300'000, broadcast), "recursive_halving"));
     BOOST_TEST(is(explained<leaving>(5, 300'000, broadcast), "recursive_halving"));
+    BOOST_TEST(is(explained<housed>(2, 40'000'000, broadcast), "tree"), "of two at any length");
+    BOOST_TEST(is(explained<leaving>(2, 40'000'000, broadcast), "recursive_halving"));
+}
+
+BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_pass_on_long_messages_along_a_chain) {
+    const auto reduce = [](auto& ranks, auto& data) { return ddl::reduce_init(ranks, data); };
+    const auto is = [&](int size, std::size_t bytes, const char* schedule) {
+        return explained<housed>(size, bytes, reduce).find(std::string{"ranks: "} + schedule + ", selected") !=
+               std::string::npos;
+    };
+    BOOST_TEST(is(3, 2 << 20, "recursive_halving"));
+    BOOST_TEST(is(3, (2 << 20) + 4, "chain"));
+    BOOST_TEST(is(8, 3 << 20, "chain"));
+    BOOST_TEST(is(9, 3 << 20, "recursive_halving"));
+    BOOST_TEST(explained<leaving>(4, 3 << 20, reduce).find("chain") == std::string::npos, "on several hosts");
 }
 
 /// The first rank to which rank 0 of 8 sends half of a long vector.
