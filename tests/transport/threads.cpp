@@ -151,9 +151,11 @@ BOOST_AUTO_TEST_CASE(a_failure_is_told_once_and_remembered) {
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_elsewhere_hears_of_a_failure) {
-    threads::run(2, [](threads& team) {
+    std::barrier met{2};  // who is still in `exchange` may hear of it there
+    threads::run(2, [&met](threads& team) {
         team.listen(here);
         team.exchange(0, here);
+        met.arrive_and_wait();
         if (team.rank() == 1) team.fail(ddl::errc::system, "the device says no");
         else
             require_error(ddl::errc::system, "a peer gave up [the device says no]", [&] {

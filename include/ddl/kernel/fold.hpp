@@ -70,10 +70,11 @@ constexpr void map_few(Places to, std::size_t count, const Value& value, const F
 template <class Element, class Accumulator>
 using packed_as = std::conditional_t<packs<Element, Accumulator>, Element, float>;
 
-/// The same in blocks, on the widest vectors. Of packed elements what is wide lies in each whole block as `How` says.
+/// The same in blocks, on the widest vectors. Of packed elements what is wide lies in each whole block as `How` says. `value`
+/// is no reference: where the op has no state g++ 12 leaves what it refers to unwritten, and warns of that.
 template <class Narrow, bool Contracts, lie How = lie::in_order, target Target = target::overwritten, class Places,
           class Value, class... From>
-constexpr void map_blocks(Places to, stretch all, const Value& value, const From*... from) {
+constexpr void map_blocks(Places to, stretch all, Value value, const From*... from) {
     const std::size_t count = all.count;
     constexpr bool packed = packs<Narrow, float> && !std::is_same_v<Narrow, float>;
     if constexpr (packed && Target == target::first_operand) {
