@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/all_gather.hpp>
 #include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
@@ -354,13 +355,13 @@ std::string explained(int size, std::size_t bytes, Init init) {
     });
     return line;
 }
+bool is(const std::string& line, const char* schedule) {
+    return line.find(std::string{"ranks: "} + schedule + ", selected for this size") != std::string::npos;
+}
 
 BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_speak_directly_sooner_and_keep_to_a_tree_for_longer) {
     const auto allreduce = [](auto& ranks, auto& data) { return ddl::allreduce_init(ranks, data); };
     const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
-    const auto is = [](const std::string& line, const char* schedule) {
-        return line.find(std::string{"ranks: "} + schedule + ", selected for this size") != std::string::npos;
-    };
     BOOST_TEST(is(explained<housed>(6, 24'000, allreduce), "direct"));
     BOOST_TEST(is(explained<housed>(8, 24'000, allreduce), "direct"));
     BOOST_TEST(is(explained<leaving>(6, 24'000, allreduce), "recursive_doubling"));
@@ -374,15 +375,24 @@ BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_speak_directly_sooner_and_keep_to_a_t
 
 BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_pass_on_long_messages_along_a_chain) {
     const auto reduce = [](auto& ranks, auto& data) { return ddl::reduce_init(ranks, data); };
-    const auto is = [&](int size, std::size_t bytes, const char* schedule) {
-        return explained<housed>(size, bytes, reduce).find(std::string{"ranks: "} + schedule + ", selected") !=
-               std::string::npos;
-    };
-    BOOST_TEST(is(3, 2 << 20, "recursive_halving"));
-    BOOST_TEST(is(3, (2 << 20) + 4, "chain"));
-    BOOST_TEST(is(8, 3 << 20, "chain"));
-    BOOST_TEST(is(9, 3 << 20, "recursive_halving"));
-    BOOST_TEST(explained<leaving>(4, 3 << 20, reduce).find("chain") == std::string::npos, "on several hosts");
+    BOOST_TEST(is(explained<housed>(3, 2 << 20, reduce), "recursive_halving"));
+    BOOST_TEST(is(explained<housed>(3, (2 << 20) + 4, reduce), "chain"));
+    BOOST_TEST(is(explained<housed>(8, 3 << 20, reduce), "chain"));
+    BOOST_TEST(is(explained<housed>(9, 3 << 20, reduce), "recursive_halving"));
+    BOOST_TEST(is(explained<leaving>(4, 3 << 20, reduce), "recursive_halving"), "on several hosts");
+}
+
+BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_move_long_blocks_in_one_round) {
+    const auto gathered = [](auto& ranks, auto& data) { return ddl::all_gather_init(ranks, data); };
+    BOOST_TEST(is(explained<housed>(4, 8 << 20, gathered), "recursive_halving"));
+    BOOST_TEST(is(explained<housed>(4, 9 << 20, gathered), "direct"));
+    BOOST_TEST(is(explained<housed>(2, 9 << 20, gathered), "recursive_halving"));
+    BOOST_TEST(is(explained<housed>(9, 9 << 20, gathered), "recursive_halving"));
+    BOOST_TEST(is(explained<leaving>(4, 9 << 20, gathered), "recursive_halving"));
+    const auto exchanged = [](auto& ranks, auto& data) { return ddl::all_to_all_init(ranks, data); };
+    BOOST_TEST(is(explained<housed>(4, 9 << 20, exchanged), "direct"));
+    BOOST_TEST(is(explained<housed>(9, 9 << 22, exchanged), "ring"));
+    BOOST_TEST(is(explained<leaving>(4, 9 << 20, exchanged), "ring"));
 }
 
 /// The first rank to which rank 0 of 8 sends half of a long vector.

@@ -261,14 +261,15 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
 }
 
 /// Bytes of a slice of each block of an all-to-all, of which those that leave are copied if others are to take their place: on one
-/// host so short that a copy stays in the caches, else so long that the wait at its end is short beside it.
+/// host so short that a copy stays in the caches, of two ranks a segment; else so long that the wait at its end is short beside it.
 constexpr std::size_t slice_bytes(const company& who) noexcept {
-    return who.near ? std::size_t{512} << 10 : std::size_t{4} << 20;
+    if (!who.near) return std::size_t{4} << 20;
+    return who.ranks == 2 ? std::size_t{1} << 20 : std::size_t{512} << 10;
 }
 
 /// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out` are
 /// one buffer or do not overlap: of one, slices of what leaves are copied, each while the one before it is under way. Ranks do not
-/// know who is in place, and all go slice by slice.
+/// know who is in place, and all go slice by slice, unless all goes in one round in messages of a slice: then who is not need not.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0)};
@@ -283,8 +284,12 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
         const auto program = Chosen::all_to_all(size);
         const std::size_t each = blocks.longest();
         const std::size_t slice = std::max<std::size_t>(slice_bytes(company_of(wire)) / sizeof(Element), 1);
+        const std::size_t segment = cut_of(wire).length(each * sizeof(Element), sizeof(Element), passage::both_ways);
+        const bool at_once = in != out && program.rounds() == 1 && segment == slice * sizeof(Element);
         // the last one takes the rest, which may be short
-        const auto length = [&](std::size_t begin) { return each - begin < 2 * slice ? each - begin : slice; };
+        const auto length = [&](std::size_t begin) {
+            return at_once || each - begin < 2 * slice ? each - begin : slice;
+        };
         const std::size_t room = in == out ? std::min(each, 2 * slice) * static_cast<std::size_t>(size - 1) : 0;
         const auto nothing = [](Element*, const transfer&) { return byte_range{nullptr, 0}; };
         Element* const copies = here.template reserve<Element>(program, length(0) < each ? 2 * room : room, nothing);

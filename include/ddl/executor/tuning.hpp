@@ -81,7 +81,9 @@ struct default_schedule<collective::reduce, true, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_gather, Commutes, Transport> {
-    using type = recursive_halving;
+    // few ranks of one host get the blocks of a long vector from where they are, in one round, sooner than in ever longer parts
+    using type = selected<at_most<(8 << 20), recursive_halving>,
+                          near_at_most<static_cast<std::size_t>(-1), 3, 8, direct>, otherwise<recursive_halving>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {
@@ -97,7 +99,8 @@ struct default_schedule<collective::scatter, Commutes, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_to_all, Commutes, Transport> {
-    using type = selected<at_most<(1 << 20), direct>, otherwise<ring>>;
+    using type =
+        selected<at_most<(1 << 20), direct>, near_at_most<static_cast<std::size_t>(-1), 2, 8, direct>, otherwise<ring>>;
 };
 
 /// Levels whose innermost is a library that carries whole collectives.

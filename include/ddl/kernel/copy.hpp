@@ -46,11 +46,27 @@ inline void copy_backward(const std::byte* from, std::byte* to, std::size_t byte
     copy_lines(from, to);
 }
 
-/// Whether a forward copy is slow: where the target lies just above the source modulo 4 KiB, some processors take the loads
-/// of a forward copy for loads of what was just stored, and `memcpy` falls to a tenth of its speed.
+/// How far the target lies above the source modulo 4 KiB.
+inline std::size_t ahead_of(const std::byte* from, const std::byte* to) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % 4096;
+}
+
+/// Whether a forward copy is slow: where the target lies just above the source, some processors take the loads of a forward copy
+/// for loads of what was just stored, and `memcpy` falls to a tenth of its speed.
 inline bool is_slow_forward(const std::byte* from, const std::byte* to, std::size_t bytes) noexcept {
-    const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % 4096;
+    const std::size_t ahead = ahead_of(from, to);
     return 0 < ahead && ahead < 2048 && 4096 <= bytes && bytes <= (std::size_t{1} << 18);
+}
+
+/// Whether a string move is the quickest copy, where such moves take lines: they begin slowly. Nothing else writes whole lines
+/// without loading them and leaves them in the caches; the C library moves strings of some lengths alone. Less than a line above
+/// the source they are no better than others, and worse if long.
+inline bool is_best_by_string(const std::byte* from, const std::byte* to, std::size_t bytes, stores how) noexcept {
+    if (how == stores::shared) return bytes >= least_string;
+    if (how == stores::held) return false;  // lines that this core has already
+    const std::size_t ahead = ahead_of(from, to);
+    return bytes >= (how == stores::cached ? std::size_t{1} << 16 : std::size_t{1} << 20) &&
+           (ahead == 0 || ahead >= 64);
 }
 
 #if defined(__SSE2__)
@@ -85,17 +101,17 @@ inline void settle([[maybe_unused]] stores how) noexcept {
 /// Copies `bytes`, which are 256 or more, between buffers that do not overlap.
 [[gnu::noinline]] inline void copy_long(const std::byte* from, std::byte* to, std::size_t bytes,
                                         [[maybe_unused]] stores how) noexcept {
-#if defined(__SSE2__)
-    if (how == stores::streamed) return copy_streamed(from, to, bytes);
-#endif
+    const bool strings = string_moves_take_lines();
 #if defined(__x86_64__)
-    if (how == stores::shared && copy_takes_lines(bytes)) {
+    if (strings && is_best_by_string(from, to, bytes, how)) {
         asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
         return;
     }
 #endif
-    // memcpy may move strings: those begin slowly, and may want for themselves, without a load, what is here already
-    const bool strings = string_moves_take_lines();
+#if defined(__SSE2__)
+    if (how == stores::streamed) return copy_streamed(from, to, bytes);
+#endif
+    // memcpy may move strings, too: those may want for themselves, without a load, what is here already
     const bool by_hand = how == stores::held || (how == stores::cached && strings && bytes < least_string);
     if (!strings && is_slow_forward(from, to, bytes)) widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
     else if (by_hand) widest<false>([=]<vectors>() { copy_forward(from, to, bytes); });
