@@ -60,13 +60,11 @@ inline bool is_slow_forward(const std::byte* from, const std::byte* to, std::siz
 
 /// Whether a string move is the quickest copy, where such moves take lines: they begin slowly. Nothing else writes whole lines
 /// without loading them and leaves them in the caches; the C library moves strings of some lengths alone. Less than a line above
-/// the source they are no better than others, and worse if long.
+/// the source they are no better than others, and worse if long; past the caches streamed stores are, in the end.
 inline bool is_best_by_string(const std::byte* from, const std::byte* to, std::size_t bytes, stores how) noexcept {
     if (how == stores::shared) return bytes >= least_string;
-    if (how == stores::held) return false;  // lines that this core has already
     const std::size_t ahead = ahead_of(from, to);
-    return bytes >= (how == stores::cached ? std::size_t{1} << 16 : std::size_t{1} << 20) &&
-           (ahead == 0 || ahead >= 64);
+    return how == stores::cached && bytes >= (std::size_t{1} << 16) && (ahead == 0 || ahead >= 64);
 }
 
 #if defined(__SSE2__)
