@@ -107,13 +107,14 @@ BOOST_AUTO_TEST_CASE(short_blocks_travel_with_the_comparison) {
             require(words.ends_with(end), words);
         };
         says(ddl::explain(ddl::all_gather_init(ranks, block, all)),
-             "2 ranks: recursive_halving, in the messages that compare the calls");
+             "2 ranks: recursive_halving, selected for this size, in the messages that compare the calls");
         says(ddl::explain(ddl::reduce_scatter_init(ranks, all, block)),
              "2 ranks: recursive_halving, in the messages that compare the calls");
         says(ddl::explain(ddl::scatter_init(ranks, all, block, 0)),
              "2 ranks: tree, selected for this size, in the messages that compare the calls, if they are compared");
         std::vector<float> longer(20'000), longest(40'000);
-        says(ddl::explain(ddl::all_gather_init(ranks, longer, longest)), "2 ranks: recursive_halving");
+        says(ddl::explain(ddl::all_gather_init(ranks, longer, longest)),
+             "2 ranks: recursive_halving, selected for this size");
     });
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cstring>
 #include <numeric>
 #include <thread>
