@@ -44,6 +44,14 @@ inline constexpr ddl::segmenting ddl::host_segments_of<housed>{.bytes = 2000,
 template <>
 inline constexpr ddl::segmenting ddl::host_segments_of<sharing> = ddl::host_segments_of<housed>;
 
+// The same whose long operands go in pieces, too.
+struct combining : housed {
+    using housed::housed;
+};
+template <>
+inline constexpr ddl::segmenting ddl::host_segments_of<combining>{
+    .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100, .long_operand = 1500, .combining = 4000};
+
 // Ranks of one host who have found whether pieces arrive sooner: by default not.
 struct settled : housed {
     explicit settled(ddl::recording&& from, bool pay = false) : housed{std::move(from)}, pay{pay} {}
@@ -291,11 +299,11 @@ BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {
                         {.eager_limit = 0, .limit = patient});
 }
 
-/// Lengths of the messages that rank 0 of four sends `peer`, of a call that `collective(ranks)` makes.
+/// Lengths of the messages that rank 0 of `size` sends `peer`, of a call that `collective(ranks)` makes.
 template <class Ranks, class Collective>
-std::vector<std::size_t> lengths_to(int peer, Collective collective) {
+std::vector<std::size_t> lengths_to(int peer, Collective collective, int size = 4) {
     std::vector<std::size_t> lengths;
-    ddl::recording::run(4, [&](ddl::recording& team) {
+    ddl::recording::run(size, [&](ddl::recording& team) {
         Ranks ranks{team.split(0, team.rank())};
         collective(ranks);
         if (ranks.rank() != 0) return;
@@ -324,6 +332,30 @@ BOOST_AUTO_TEST_CASE(how_long_messages_are_that_are_cut_as_short_ones_depends_on
     BOOST_TEST(lengths_to<housed>(1, hand_out) == lengths(10, 100), "nothing comes back");
     BOOST_TEST(lengths_to<sharing>(2, hand_out) == lengths(10, 100));
     BOOST_TEST(lengths_to<settled>(1, hand_out) == lengths(1, 1000), "where pieces do not pay");
+}
+
+BOOST_AUTO_TEST_CASE(long_operands_of_one_of_two_ranks_are_cut_as_short_ones) {
+    using lengths = std::vector<std::size_t>;
+    const auto reduction = [](std::size_t count) {
+        return [count](auto& ranks) {
+            const auto in = small_values<int>(ranks.rank(), count);
+            std::vector<int> out(count);
+            ddl::reduce<ddl::tree, ddl::unchecked>(ranks, in, out, ddl::sum{}, 1);
+            for (std::size_t i = 0; i < count && ranks.rank() == 1; ++i)
+                require(out[i] == sums_of_small_values(ranks.size(), count)[i], "another sum");
+        };
+    };
+    BOOST_TEST(lengths_to<combining>(1, reduction(300), 2) == lengths(1, 1200));
+    BOOST_TEST(lengths_to<combining>(1, reduction(375), 2) == lengths(15, 100));
+    BOOST_TEST(lengths_to<combining>(1, reduction(375), 3) == lengths(1, 1500), "of more ranks");
+    BOOST_TEST(lengths_to<housed>(1, reduction(375), 2) == lengths(1, 1500));
+    const auto exchange = [](auto& ranks) { sums<ddl::recursive_halving>(ranks, 750); };
+    BOOST_TEST(lengths_to<combining>(1, exchange, 2).back() == 1500U, "what goes both ways");
+    const auto hand_out = [](auto& ranks) {
+        std::vector<int> data(375, 7);
+        ddl::broadcast<ddl::tree, ddl::unchecked>(ranks, data);
+    };
+    BOOST_TEST(lengths_to<combining>(1, hand_out, 2) == lengths(1, 1500), "what is not combined");
 }
 
 BOOST_AUTO_TEST_CASE(ranks_of_levels_may_know_otherwise_whether_pieces_pay) {

@@ -123,11 +123,26 @@ passage passage_of(const Transport& wire, const Program& program, int round, con
     return passage::one_way;
 }
 
+/// Whether `t` is combined where it goes.
+template <class Transport, program Program>
+bool is_combined(const Transport& wire, const Program& program, int round, const transfer& t) {
+    if (t.what != action::send) return t.what == action::receive_reduce;
+    for (int i = 0, width = program.width(t.peer, round); i < width; ++i)
+        if (const transfer there = program.at(t.peer, round, i);
+            there.what == action::receive_reduce && there.peer == wire.rank() && there.chunk == t.chunk)
+            return true;
+    return false;
+}
+
 /// Bytes of a segment of such a transfer of `bytes`.
 template <class Transport, program Program>
 std::size_t segment_of(const Transport& wire, const Program& program, int round, const transfer& t, std::size_t bytes,
                        std::size_t unit) {
     const segmenting& cut = cut_of(wire);
+    // in pieces one rank moves what comes next while the other combines; ranks that are more share cores, or combine more than one
+    if (cut.long_operand != 0 && bytes >= cut.long_operand && wire.size() == 2 &&
+        is_combined(wire, program, round, t) && passage_of(wire, program, round, t) == passage::one_way)
+        return cut.operand_length(unit);
     const bool is_long = bytes > std::max({cut.short_message, cut.short_exchange, cut.short_beside});
     return cut.length(bytes, unit, is_long ? passage::one_way : passage_of(wire, program, round, t));
 }

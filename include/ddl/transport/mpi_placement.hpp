@@ -29,6 +29,7 @@ public:
                                               .short_bytes = 3968,
                                               .short_exchange = std::size_t{32} << 10,
                                               .short_beside = std::size_t{96} << 10,
+                                              .long_operand = std::size_t{1} << 20,
                                               .quick_message = 512,
                                               .quick_bytes = 256,
                                               .combining = std::size_t{1} << 20};

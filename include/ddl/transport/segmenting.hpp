@@ -19,6 +19,7 @@ struct segmenting {
     std::size_t short_bytes = 0;     //     is cut into segments of so many
     std::size_t short_exchange = 0;  // the same where messages go both ways; 0: as many
     std::size_t short_beside = 0;    // the same between ranks of one core; 0: as many
+    std::size_t long_operand = 0;    // from so many on what one of two ranks sends and the other combines; 0: never
     std::size_t quick_message = 0;   // a message that is no longer
     std::size_t quick_bytes = 0;     //     is cut into segments of so many, whatever the program
     std::size_t combining = 0;       // under way each way with a peer while operands arrive, or a segment; 0: no limit
@@ -26,8 +27,8 @@ struct segmenting {
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
-        for (const std::size_t each :
-             {bytes, short_message, short_bytes, short_exchange, short_beside, quick_message, quick_bytes})
+        for (const std::size_t each : {bytes, short_message, short_bytes, short_exchange, short_beside, long_operand,
+                                       quick_message, quick_bytes})
             word = (word + each) * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::uint32_t>(word >> 32);
     }
@@ -52,7 +53,13 @@ struct segmenting {
     /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes.
     constexpr std::size_t length(std::size_t message, std::size_t unit, passage way) const noexcept {
         const std::size_t few = longest_short(way);
-        const std::size_t most = message <= quick_message ? quick_bytes : message <= few ? short_bytes : bytes;
+        return whole(message <= quick_message ? quick_bytes : message <= few ? short_bytes : bytes, unit);
+    }
+    /// The same of a long operand.
+    constexpr std::size_t operand_length(std::size_t unit) const noexcept { return whole(short_bytes, unit); }
+
+private:
+    static constexpr std::size_t whole(std::size_t most, std::size_t unit) noexcept {
         return most > unit ? most / unit * unit : unit;
     }
 };
