@@ -269,7 +269,7 @@ constexpr std::size_t slice_bytes(const company& who) noexcept {
 
 /// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out` are
 /// one buffer or do not overlap: of one, slices of what leaves are copied, each while the one before it is under way. Ranks do not
-/// know who is in place, and all go slice by slice, unless all goes in one round in messages of a slice: then who is not need not.
+/// know who is in place, and all go slice by slice; in one round whose messages are slices, who is not posts all of them at once.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
     message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0)};

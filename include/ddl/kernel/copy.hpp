@@ -58,13 +58,14 @@ inline bool is_slow_forward(const std::byte* from, const std::byte* to, std::siz
     return 0 < ahead && ahead < 2048 && 4096 <= bytes && bytes <= (std::size_t{1} << 18);
 }
 
-/// Whether a string move is the quickest copy, where such moves take lines: they begin slowly. Nothing else writes whole lines
-/// without loading them and leaves them in the caches; the C library moves strings of some lengths alone. Less than a line above
-/// the source they are no better than others, and worse if long; past the caches streamed stores are, in the end.
+/// Whether a string move is the quickest copy: of what is long, for it begins slowly, where such moves take lines. Nothing else
+/// writes whole lines without loading them and leaves them in the caches; the C library moves strings of some lengths alone. Less
+/// than a line above the source they are no better than others, and worse if long; past the caches streamed stores are, in the end.
 inline bool is_best_by_string(const std::byte* from, const std::byte* to, std::size_t bytes, stores how) noexcept {
-    if (how == stores::shared) return bytes >= least_string;
+    if (how == stores::shared) return copy_takes_lines(bytes);
     const std::size_t ahead = ahead_of(from, to);
-    return how == stores::cached && bytes >= (std::size_t{1} << 16) && (ahead == 0 || ahead >= 64);
+    return how == stores::cached && bytes >= (std::size_t{1} << 16) && (ahead == 0 || ahead >= 64) &&
+           string_moves_take_lines();
 }
 
 #if defined(__SSE2__)
@@ -99,9 +100,8 @@ inline void settle([[maybe_unused]] stores how) noexcept {
 /// Copies `bytes`, which are 256 or more, between buffers that do not overlap.
 [[gnu::noinline]] inline void copy_long(const std::byte* from, std::byte* to, std::size_t bytes,
                                         [[maybe_unused]] stores how) noexcept {
-    const bool strings = string_moves_take_lines();
 #if defined(__x86_64__)
-    if (strings && is_best_by_string(from, to, bytes, how)) {
+    if (is_best_by_string(from, to, bytes, how)) {
         asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
         return;
     }
@@ -109,6 +109,7 @@ inline void settle([[maybe_unused]] stores how) noexcept {
 #if defined(__SSE2__)
     if (how == stores::streamed) return copy_streamed(from, to, bytes);
 #endif
+    const bool strings = string_moves_take_lines();
     // memcpy may move strings, too: those may want for themselves, without a load, what is here already
     const bool by_hand = how == stores::held || (how == stores::cached && strings && bytes < least_string);
     if (!strings && is_slow_forward(from, to, bytes)) widest<false>([=]<vectors>() { copy_backward(from, to, bytes); });
