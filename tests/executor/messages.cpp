@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -73,6 +74,33 @@ struct leaving : ddl::recording {
         ddl::recording::cancel(given_up);
     }
     std::string steps;
+};
+
+// Counts the messages that are under way.
+struct counting : housed {
+    using housed::housed;
+    ticket send(int peer, const void* data, std::size_t bytes, int tag) {
+        ++under_way;
+        return ddl::recording::send(peer, data, bytes, tag);
+    }
+    ticket receive(int peer, void* data, std::size_t bytes, int tag) {
+        ++under_way;
+        return ddl::recording::receive(peer, data, bytes, tag);
+    }
+    ticket send_marked(int peer, const void* data, std::size_t bytes, std::uint32_t mark) {
+        ++under_way;
+        return ddl::recording::send_marked(peer, data, bytes, mark);
+    }
+    ticket receive_marked(int peer, void* data, std::size_t bytes) {
+        ++under_way;
+        return ddl::recording::receive_marked(peer, data, bytes);
+    }
+    bool test(ticket& message) {
+        const bool ended = ddl::recording::test(message);
+        under_way -= ended;
+        return ended;
+    }
+    int under_way = 0;
 };
 
 // Ranks that were dealt to hosts in turn.
@@ -253,6 +281,39 @@ BOOST_AUTO_TEST_CASE(a_payload_that_a_contract_has_no_room_for_follows_it) {
         require(messages_of(125) == 12, "five of them");
         require(messages_of(126) == 4, "one again, for both wait");
     });
+}
+
+/// Adds, and notes what is under way meanwhile.
+struct add_and_look {
+    static constexpr bool commutative = true;
+    const counting* ranks;
+    std::atomic<int>* most;
+    int operator()(int a, int b) const {
+        if (ranks->under_way > *most) *most = ranks->under_way;
+        return a + b;
+    }
+};
+
+BOOST_AUTO_TEST_CASE(ranks_of_one_host_that_exchange_operands_combine_in_step) {
+    for (const bool marks : {false, true})
+        for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+            std::atomic<int> behind_contract{0}, with_contract{0};  // under way at most
+            const auto run = [&](ddl::recording& team) {
+                counting ranks{team.split(0, team.rank())};
+                const auto sum = [&]<class Schedule>(std::atomic<int>& most) {
+                    auto data = small_values<int>(ranks.rank(), 750);
+                    ddl::allreduce_plan<add_and_look, int, Schedule, counting>{
+                        ranks, data.data(), data.data(), data.size(), add_and_look{&ranks, &most}}();
+                    const auto expected = sums_of_small_values(2, 750);
+                    require_values(data, [&](std::size_t i) { return expected[i]; }, "in step");
+                };
+                sum.template operator()<ddl::ring>(behind_contract);
+                sum.template operator()<ddl::recursive_halving>(with_contract);
+            };
+            ddl::recording::run(2, run, {.seed = seed, .delays = true, .eager_limit = 0, .marks = marks});
+            BOOST_TEST(behind_contract == 0);
+            BOOST_TEST((!marks || with_contract == 0));
+        }
 }
 
 struct no_sum {

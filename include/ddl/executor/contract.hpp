@@ -122,7 +122,10 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
             if (theirs.call != known.call || theirs.differ != 0) known.differ = 1;
             takes = takes && known.differ == 0;
             const std::byte* const own = payload + kept.first;
-            if (takes && comes_along) join(peers.of, own, room.other, kept.cut.bytes);
+            if (takes && comes_along) {
+                sent.complete(where);  // in step with the peer: see `message_run`
+                join(peers.of, own, room.other, kept.cut.bytes);
+            }
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
             const std::size_t awaited = std::min<std::size_t>(theirs.pieces, received.count() - 1);
             for (std::size_t i = 0, at = 0; i < awaited; ++i, at += kept.cut.piece) {

@@ -229,7 +229,7 @@ private:
     bool advance(lane& mine, Combine& combine) {
         const bool moves = mine.moved.count < mine.posted.count && wire_.test(message(mine, mine.moved.count));
         if (moves) step(mine.moved);
-        const bool uses = !mine.sends && mine.used.count < mine.moved.count && !is_held_up(mine);
+        const bool uses = !mine.sends && mine.used.count < mine.moved.count && !is_held_up(mine) && !is_ahead(mine);
         if (uses) {
             const leg& here = legs_[mine.used.leg];
             if (here.what == action::receive_reduce)
@@ -255,6 +255,16 @@ private:
                     begin < legs_[i].data + legs_[i].bytes)
                     return true;
         }
+        return false;
+    }
+
+    /// Whether an operand had better wait until what goes the other way has left. On one host the cores that combine move the
+    /// messages, too: one of a pair that combines while the other still copies slows both, and is ahead for good.
+    bool is_ahead(const lane& mine) const noexcept {
+        if (cut_.combining == 0 || legs_[mine.used.leg].what != action::receive_reduce) return false;
+        for (const lane* other = lanes_; other != lanes_ + lane_count_; ++other)
+            if (other->sends && other->peer == mine.peer)
+                return other->moved.leg >= 0 && other->moved.count <= mine.used.count;
         return false;
     }
 
