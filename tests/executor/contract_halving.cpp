@@ -30,6 +30,11 @@ struct near_wire {
     bool beside(int peer) const noexcept { return (peer ^ own) == 2; }
 };
 
+/// A wire between ranks of several hosts.
+struct far_wire {
+    static bool on_one_host() noexcept { return false; }
+};
+
 template <const ddl::segmenting& Cut = whole>
 ddl::halving_load<near_wire<Cut>> load_of(std::size_t count, int size) {
     static constexpr near_wire<Cut> wire;
@@ -119,9 +124,14 @@ BOOST_DATA_TEST_CASE(afterwards_all_have_all, data::make({2, 4, 8, 16}), size) {
 }
 
 BOOST_AUTO_TEST_CASE(halves_go_with_a_contract_among_a_power_of_two_and_while_none_is_too_long) {
-    BOOST_TEST(load_of(131'072, 2).fits());
-    BOOST_TEST(!load_of(131'074, 2).fits(), "half of it is longer than what a contract brings");
-    BOOST_TEST(load_of(131'072, 8).fits());
+    BOOST_TEST(load_of(262'144, 2).fits());
+    BOOST_TEST(!load_of(262'146, 2).fits(), "half of it is longer than what a contract brings");
+    BOOST_TEST(load_of(262'144, 8).fits());
+    BOOST_TEST(load_of(131'072, 16).fits());
+    BOOST_TEST(!load_of(131'074, 16).fits(), "halves of many ranks are shorter");
+    static constexpr far_wire far;
+    BOOST_TEST((ddl::halving_load<far_wire>{far, {131'072, 2}, sizeof(float), nullptr}.fits()));
+    BOOST_TEST((!ddl::halving_load<far_wire>{far, {131'074, 2}, sizeof(float), nullptr}.fits()), "so are those of hosts");
     BOOST_TEST(load_of(4, 4).fits());
     BOOST_TEST(!load_of(3, 4).fits(), "a rank that is left with nothing would hear of no failure afterwards");
     BOOST_TEST(!load_of(100, 1).fits());

@@ -30,7 +30,7 @@ struct halving_load {
                 load_cut part = of({0, count}, way);  // the longest; a shorter one may be cut finer
                 part.piece = std::min(part.piece, of({chunks.parts - count, count}, way).piece);
                 part.pieces = (part.bytes + part.piece - 1) / part.piece;
-                all = all && part.fits(longest_message);
+                all = all && part.fits(longest_part());
             }
         }
         return all;
@@ -40,6 +40,13 @@ struct halving_load {
     load_part kept(int rank, int round) const noexcept { return part(rank, round, rank); }
 
 private:
+    /// In bytes. Few ranks of one host gain by longer ones: what has been combined lies in scratch, which no peer has read, and
+    /// storing to lines that one has read takes long where cores share little. Parts of more ranks would not stay in the caches.
+    std::size_t longest_part() const noexcept {
+        if constexpr (requires { wire.on_one_host(); })
+            if (wire.on_one_host() && chunks.parts <= most_direct_ranks) return longest_message;
+        return longest_message / 2;
+    }
     std::size_t first(int chunk) const noexcept { return chunks.first(chunk) * unit; }
     load_cut of(chunk_range range, passage way) const noexcept {
         return load_cut::of_part(cut_of(wire), first(range.first + range.count) - first(range.first), unit, way);

@@ -50,7 +50,7 @@ inline constexpr std::size_t longest_load = std::size_t{64} << 10;
 inline constexpr std::size_t longest_rider = 8192;
 
 /// The longest message of a contract: a part of what is halved. Every rank has room for it, for another may call something else.
-inline constexpr std::size_t longest_message = std::size_t{256} << 10;
+inline constexpr std::size_t longest_message = std::size_t{512} << 10;
 
 /// The longest vector that each rank sends to all others, in bytes.
 inline constexpr std::size_t longest_direct = 2048;
