@@ -28,7 +28,7 @@ public:
                                               .short_message = std::size_t{128} << 10,
                                               .short_bytes = 3968,
                                               .short_exchange = std::size_t{32} << 10,
-                                              .short_beside = std::size_t{96} << 10,
+                                              .short_beside = std::size_t{80} << 10,
                                               .long_operand = std::size_t{1} << 20,
                                               .quick_message = 512,
                                               .quick_bytes = 256,
