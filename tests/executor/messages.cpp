@@ -4,8 +4,11 @@
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 #include <ddl/reduce.hpp>
+#include <ddl/schedule/chain.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
@@ -16,6 +19,8 @@
 #include "../collective/oracle.hpp"
 #include "../collective/sweep.hpp"
 #include "own_schedules.hpp"
+
+namespace data = boost::unit_test::data;
 
 // What a machine's own header may say, here of a transport that only this program has.
 struct coarse : ddl::recording {
@@ -355,6 +360,21 @@ BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {
                                       ddl::tree, ddl::multi_ring<2>, own::gossip>::each([&]<class Schedule>() {
                                 sums<Schedule>(ranks, 10);
                                 sums<Schedule>(ranks, 5000);
+                            });
+                        },
+                        {.eager_limit = 0, .limit = patient});
+}
+
+BOOST_DATA_TEST_CASE(nor_do_ranks_of_one_host_that_combine_in_step_wait_in_a_circle, data::make({2, 3, 4, 5, 8}), size) {
+    ddl::recording::run(size,
+                        [](ddl::recording& team) {
+                            housed ranks{team.split(0, team.rank())};
+                            schedules<ddl::ring, ddl::direct, ddl::recursive_halving, ddl::recursive_doubling,
+                                      ddl::tree, ddl::chain<3>, ddl::multi_ring<2>, own::array_ring, own::chain,
+                                      own::gossip, crosswise>::each([&]<class Schedule>() {
+                                // five segments a part: more than are under way
+                                if (!std::same_as<Schedule, crosswise> || ranks.size() == 2)
+                                    sums<Schedule>(ranks, static_cast<std::size_t>(ranks.size()) * 2500);
                             });
                         },
                         {.eager_limit = 0, .limit = patient});
