@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls over messages whose input is apart from their output: what no message has changed is sent, and combined, from there.
 #include <ddl/allreduce.hpp>
+#include <ddl/reduce.hpp>
 #include <ddl/reduce_scatter.hpp>
 #include <ddl/transport/recording.hpp>
 
@@ -25,6 +26,17 @@ struct noting : ddl::recording {
         ++sent;
         return ddl::recording::send(peer, data, bytes, tag);
     }
+    ticket receive(int peer, void* data, std::size_t bytes, int tag) {
+        const char* const first = static_cast<const char*>(data);
+        to_output += output <= first && first < output + output_bytes;
+        return ddl::recording::receive(peer, data, bytes, tag);
+    }
+    template <class Range>
+    void watch_output(const Range& range) {
+        output = reinterpret_cast<const char*>(range.data());
+        output_bytes = range.size() * sizeof(*range.data());
+        to_output = 0;
+    }
     template <class Range>
     void watch(const Range& range) {
         input = reinterpret_cast<const char*>(range.data());
@@ -35,6 +47,15 @@ struct noting : ddl::recording {
     std::size_t input_bytes = 0;
     int sent = 0;
     int from_input = 0;
+    const char* output = nullptr;
+    std::size_t output_bytes = 0;
+    int to_output = 0;
+};
+
+/// The same on one host.
+struct noting_near : noting {
+    using noting::noting;
+    static constexpr bool on_one_host() noexcept { return true; }
 };
 
 /// The sum, out of place and in place, and how many of its messages left the input.
@@ -98,5 +119,45 @@ BOOST_AUTO_TEST_CASE(a_reduce_scatter_copies_no_block_that_only_leaves) {
         };
         require(scatter_by.template operator()<ddl::direct>() == ranks.sent, "blocks for the others leave as they are");
         require(scatter_by.template operator()<ddl::recursive_halving>() > 0, "half of them");
+    });
+}
+
+namespace {
+/// Of two words the left one, then the right one. It says that it commutes, to show where operands stand.
+struct one_after_the_other {
+    static constexpr bool commutative = true;
+    unsigned operator()(unsigned a, unsigned b) const {
+        unsigned shift = 0;
+        while (b >> shift != 0) shift += 4;
+        return a << shift | b;
+    }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(on_one_host_an_operand_arrives_where_the_result_goes) {
+    for (const int root : {0, 1})
+        ddl::recording::run(2, [root](ddl::recording& team) {
+            noting_near ranks{team.split(0, team.rank())};
+            const std::vector<unsigned> data(5000, static_cast<unsigned>(ranks.rank() + 1));
+            std::vector<unsigned> out(5000);
+            ranks.watch_output(out);
+            ddl::reduce<ddl::tree, ddl::unchecked>(ranks, data, out, one_after_the_other{}, root);
+            require(ranks.rank() != root || out == std::vector<unsigned>(5000, 0x12), "in another order");
+            require(ranks.to_output == (ranks.rank() == root), "it arrives elsewhere");
+            require(data == std::vector<unsigned>(5000, static_cast<unsigned>(ranks.rank() + 1)), "the input");
+        });
+    ddl::recording::run(4, [](ddl::recording& team) {
+        noting_near ranks{team.split(0, team.rank())};
+        for (const std::size_t count : {1U, 5U, 4000U, 100'003U}) {
+            sums<ddl::ring>(ranks, count);
+            sums<ddl::recursive_halving>(ranks, count);
+            sums<ddl::direct>(ranks, count);
+            sums<ddl::tree>(ranks, count);
+            sums<own::gossip>(ranks, count);
+        }
+    });
+    ddl::recording::run(3, [](ddl::recording& team) {
+        noting_near ranks{team.split(0, team.rank())};
+        for (const std::size_t count : {1U, 2U, 17U, 5000U, 100'003U}) sums<own::crossing>(ranks, count);
     });
 }

@@ -20,7 +20,7 @@ byte_range bytes_of(const Element* data, std::size_t length) noexcept {
     return {reinterpret_cast<std::byte*>(const_cast<Element*>(data)), length * sizeof(Element)};
 }
 
-/// `message_run`'s way to fold arrived bytes into ours, from those `before`: the same ones, or others that stay as they are.
+/// `message_run`'s way to fold arrived bytes and those `before` into ours: the one or the other are ours, or both stay as they are.
 template <class Accumulator, class Op>
 auto combine_bytes(const Op& op) {
     return [&op](kernel::side side, const std::byte* arrived, const std::byte* before, std::byte* ours,
@@ -29,7 +29,10 @@ auto combine_bytes(const Op& op) {
             const auto* const from = reinterpret_cast<const Accumulator*>(arrived);
             auto* const to = reinterpret_cast<Accumulator*>(ours);
             const std::size_t count = bytes / sizeof(Accumulator);
+            constexpr auto other = Side == kernel::side::left ? kernel::side::right : kernel::side::left;
             if (before == ours) kernel::combine<Side>(from, to, count, op);
+            else if (arrived == ours)
+                kernel::combine<other>(reinterpret_cast<const Accumulator*>(before), to, count, op);
             else kernel::combine<Side>(from, reinterpret_cast<const Accumulator*>(before), to, count, op);
         };
         if (side == kernel::side::left) fold.template operator()<kernel::side::left>();

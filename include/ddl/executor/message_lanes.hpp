@@ -79,7 +79,7 @@ struct leg {
     std::byte* data;
     const std::byte* before;  // where the values of this rank are, if an operand is combined with them
     std::size_t bytes;
-    std::byte* arrival;  // where an operand is received, if each has a room of its own
+    std::byte* arrival;  // where an operand is received, null if in a slot of its lane
     action what;
     int next;             // of the same lane, -1 behind the last
     std::size_t segment;  // bytes

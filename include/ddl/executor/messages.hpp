@@ -77,8 +77,8 @@ public:
     }
 
     /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side, arrived,
-    /// before, ours, bytes)` makes ours of what arrived and of those before, which may be ours; segments are multiples of `unit`
-    /// bytes. `meanwhile(round)` is called in each round while its first messages are under way.
+    /// before, ours, bytes)` makes ours of what arrived and of those before, of which one may be ours; segments are multiples of
+    /// `unit` bytes. `meanwhile(round)` is called in each round while its first messages are under way.
     ///
     /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
     /// and `input.wants(chunk)` says which of them are copied to their places at last. If `input.is_apart` is false, or for
@@ -169,8 +169,14 @@ private:
                 }
                 std::byte* const moved = sends ? const_cast<std::byte*>(values) : data;  // what is sent is only read
                 const std::size_t segment = segment_of(wire_, program, round, t, bytes, unit);
-                legs_[legs] = {moved, values, bytes, free, t.what, -1, segment};
-                if (t.what == action::receive_reduce && operands_.own_room) free += whole_lines(bytes);
+                std::byte* arrival = nullptr;
+                if (t.what == action::receive_reduce && values != data && arrives_in_place(segment)) {
+                    arrival = data;
+                } else if (t.what == action::receive_reduce && operands_.own_room) {
+                    arrival = free;
+                    free += whole_lines(bytes);
+                }
+                legs_[legs] = {moved, values, bytes, arrival, t.what, -1, segment};
                 append(legs++, t.peer, sends);
             }
         depth_ = cut_.segments(lane_count_, operands_.slot);
@@ -209,7 +215,7 @@ private:
         if (here.at >= legs_[here.leg].bytes) here = {legs_[here.leg].next, 0, here.count};
     }
     std::byte* arrival(const lane& from, const lane_position& here) const noexcept {
-        if (operands_.own_room) return legs_[here.leg].arrival + here.at;
+        if (std::byte* const room = legs_[here.leg].arrival; room != nullptr) return room + here.at;
         return from.slots + static_cast<std::size_t>(here.count % depth_) * operands_.slot;
     }
 
@@ -256,6 +262,12 @@ private:
                     return true;
         }
         return false;
+    }
+
+    /// Whether an operand of values that are in the input, cut into segments of so many bytes, is received where the result goes: on
+    /// one host it then passes the caches once less. Pieces stay in them.
+    bool arrives_in_place(std::size_t segment) const noexcept {
+        return cut_.combining != 0 && segment > cut_.short_bytes && !operands_.entangled;
     }
 
     /// Whether an operand had better wait until what goes the other way has left. On one host the cores that combine move the
