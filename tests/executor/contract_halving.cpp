@@ -130,8 +130,9 @@ BOOST_AUTO_TEST_CASE(halves_go_with_a_contract_among_a_power_of_two_and_while_no
     BOOST_TEST(load_of(131'072, 16).fits());
     BOOST_TEST(!load_of(131'074, 16).fits(), "halves of many ranks are shorter");
     static constexpr far_wire far;
-    BOOST_TEST((ddl::halving_load<far_wire>{far, {131'072, 2}, sizeof(float), nullptr}.fits()));
-    BOOST_TEST((!ddl::halving_load<far_wire>{far, {131'074, 2}, sizeof(float), nullptr}.fits()), "so are those of hosts");
+    using of_hosts = ddl::halving_load<far_wire>;
+    BOOST_TEST((of_hosts{far, {131'072, 2}, sizeof(float), nullptr}.fits()));
+    BOOST_TEST((!of_hosts{far, {131'074, 2}, sizeof(float), nullptr}.fits()), "so are those of hosts");
     BOOST_TEST(load_of(4, 4).fits());
     BOOST_TEST(!load_of(3, 4).fits(), "a rank that is left with nothing would hear of no failure afterwards");
     BOOST_TEST(!load_of(100, 1).fits());

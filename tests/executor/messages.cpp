@@ -365,7 +365,8 @@ BOOST_AUTO_TEST_CASE(a_send_may_last_until_its_receive_has_come) {
                         {.eager_limit = 0, .limit = patient});
 }
 
-BOOST_DATA_TEST_CASE(nor_do_ranks_of_one_host_that_combine_in_step_wait_in_a_circle, data::make({2, 3, 4, 5, 8}), size) {
+BOOST_DATA_TEST_CASE(nor_do_ranks_of_one_host_that_combine_in_step_wait_in_a_circle, data::make({2, 3, 4, 5, 8}),
+                     size) {
     ddl::recording::run(size,
                         [](ddl::recording& team) {
                             housed ranks{team.split(0, team.rank())};

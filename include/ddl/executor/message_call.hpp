@@ -20,7 +20,8 @@ byte_range bytes_of(const Element* data, std::size_t length) noexcept {
     return {reinterpret_cast<std::byte*>(const_cast<Element*>(data)), length * sizeof(Element)};
 }
 
-/// `message_run`'s way to fold arrived bytes and those `before` into ours: the one or the other are ours, or both stay as they are.
+/// `message_run`'s way to fold arrived bytes and those `before` into ours: the one or the other are ours, or both stay as they
+/// are.
 template <class Accumulator, class Op>
 auto combine_bytes(const Op& op) {
     return [&op](kernel::side side, const std::byte* arrived, const std::byte* before, std::byte* ours,
