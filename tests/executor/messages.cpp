@@ -310,7 +310,8 @@ BOOST_AUTO_TEST_CASE(ranks_of_one_host_that_exchange_operands_combine_in_step) {
                     ddl::allreduce_plan<add_and_look, int, Schedule, counting>{
                         ranks, data.data(), data.data(), data.size(), add_and_look{&ranks, &most}}();
                     const auto expected = sums_of_small_values(2, 750);
-                    require_values(data, [&](std::size_t i) { return expected[i]; }, "in step");
+                    require_values(
+                        data, [&](std::size_t i) { return expected[i]; }, "in step");
                 };
                 sum.template operator()<ddl::ring>(behind_contract);
                 sum.template operator()<ddl::recursive_halving>(with_contract);
