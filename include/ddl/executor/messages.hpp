@@ -264,16 +264,16 @@ private:
         return false;
     }
 
-    /// Whether an operand of values that are in the input, cut into segments of so many bytes, is received where the result goes: on
-    /// one host it then passes the caches once less. Pieces stay in them.
+    /// Whether an operand of values that are in the input, cut into segments of so many bytes, is received where the result goes:
+    /// where cores move messages it passes the caches once less then. Pieces stay in them.
     bool arrives_in_place(std::size_t segment) const noexcept {
-        return cut_.combining != 0 && segment > cut_.short_bytes && !operands_.entangled;
+        return cut_.cores_move() && segment > cut_.short_bytes && !operands_.entangled;
     }
 
-    /// Whether an operand had better wait until what goes the other way has left. On one host the cores that combine move the
-    /// messages, too: one of a pair that combines while the other still copies slows both, and is ahead for good.
+    /// Whether an operand had better wait until what goes the other way has left. Where cores move messages one of a pair that
+    /// combines while the other still copies slows both, and is ahead for good.
     bool is_ahead(const lane& mine) const noexcept {
-        if (cut_.combining == 0 || legs_[mine.used.leg].what != action::receive_reduce) return false;
+        if (!cut_.cores_move() || legs_[mine.used.leg].what != action::receive_reduce) return false;
         for (const lane* other = lanes_; other != lanes_ + lane_count_; ++other)
             if (other->sends && other->peer == mine.peer)
                 return other->moved.leg >= 0 && other->moved.count <= mine.used.count;

@@ -24,6 +24,9 @@ struct segmenting {
     std::size_t quick_bytes = 0;     //     is cut into segments of so many, whatever the program
     std::size_t combining = 0;       // under way each way with a peer while operands arrive, or a segment; 0: no limit
 
+    /// Whether the cores that combine move the messages, too, as on one host.
+    constexpr bool cores_move() const noexcept { return combining != 0; }
+
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
@@ -42,7 +45,7 @@ struct segmenting {
     /// Segments under way to a peer, or from it, in a round of so many lanes at most, of operands in segments of `operand` bytes.
     constexpr int segments(int lanes, std::size_t operand) const noexcept {
         const int most = lanes > 0 ? messages(lanes) / lanes : 1;
-        if (combining == 0 || static_cast<std::size_t>(most) * operand <= combining) return most;
+        if (!cores_move() || static_cast<std::size_t>(most) * operand <= combining) return most;
         return operand < combining ? static_cast<int>(combining / operand) : 1;
     }
     /// The longest message that is cut as a short one.
