@@ -123,7 +123,7 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
             takes = takes && known.differ == 0;
             const std::byte* const own = payload + kept.first;
             if (takes && comes_along) {
-                sent.complete(where);  // in step with the peer: see `message_run`
+                if (cut_of(wire).cores_move()) sent.complete(where);  // in step with the peer: see `message_run`
                 join(peers.of, own, room.other, kept.cut.bytes);
             }
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
