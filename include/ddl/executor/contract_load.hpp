@@ -79,7 +79,7 @@ struct load_cut {
         const std::size_t most = wire.size() < 4 ? cut.quick_bytes : cut.quick_message;
         const bool quick = bytes <= most && whole > cut.quick_bytes;
         if (rides(wire, bytes) && !quick) return;
-        follow(cut.length(bytes, unit, way == flow::among_all ? passage::both_ways : passage::one_way));
+        follow(cut.load_length(bytes, unit, way == flow::among_all ? passage::both_ways : passage::one_way));
     }
     /// Whether as much rides whatever the ranks: so do the parts of what is gathered.
     template <class Transport>

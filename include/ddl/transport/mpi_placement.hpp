@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/kernel/hand_back.hpp>
 #include <ddl/transport/mpi_runtime.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/segmenting.hpp>
@@ -37,7 +38,9 @@ public:
                                                .depth = 40,
                                                .short_message = std::size_t{16} << 10,
                                                .short_bytes = 3968,
-                                               .short_exchange = std::size_t{8} << 10,
+                                               .short_exchange = std::size_t{12} << 10,
+                                               .short_beside = std::size_t{24} << 10,
+                                               .short_load = std::size_t{32} << 10,
                                                .quick_message = 512,
                                                .quick_bytes = 256,
                                                .combining = std::size_t{1} << 20};
@@ -117,11 +120,15 @@ private:
     }
 
     /// Exchanges a message between ranks 0 and 1, whole and in pieces. Where ranks share cores it would take long, and be chance:
-    /// there pieces are taken to pay, for one that waits for an answer waits for a core. All ranks call it, and get the same.
+    /// there the processor decides. All ranks call it, and get the same.
     void try_pieces(const group& all) {
         int share = uncrowded_ ? 0 : 1;
         all.check(MPI_Bcast(&share, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
-        if (share != 0) return;
+        if (share != 0) {
+            // a line that another core has stored to is fetched soon enough there to be passed once more
+            pieces_pay_ = kernel::readers_hold_up_writers();
+            return;
+        }
         constexpr int count = 4, piece = static_cast<int>(host_segments.short_bytes), trials = 10;
         int pay = 1;
         if (all.rank < 2) {

@@ -19,6 +19,7 @@ struct segmenting {
     std::size_t short_bytes = 0;     //     is cut into segments of so many
     std::size_t short_exchange = 0;  // the same where messages go both ways; 0: as many
     std::size_t short_beside = 0;    // the same between ranks of one core; 0: as many
+    std::size_t short_load = 0;      // the same of what is copied before it leaves, if that is longer
     std::size_t long_operand = 0;    // from so many on what one of two ranks sends and the other combines; 0: never
     std::size_t quick_message = 0;   // a message that is no longer
     std::size_t quick_bytes = 0;     //     is cut into segments of so many, whatever the program
@@ -30,8 +31,8 @@ struct segmenting {
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
-        for (const std::size_t each : {bytes, short_message, short_bytes, short_exchange, short_beside, long_operand,
-                                       quick_message, quick_bytes})
+        for (const std::size_t each : {bytes, short_message, short_bytes, short_exchange, short_beside, short_load,
+                                       long_operand, quick_message, quick_bytes})
             word = (word + each) * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::uint32_t>(word >> 32);
     }
@@ -55,13 +56,20 @@ struct segmenting {
     }
     /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes.
     constexpr std::size_t length(std::size_t message, std::size_t unit, passage way) const noexcept {
+        return length_up_to(longest_short(way), message, unit);
+    }
+    /// The same of a message that is copied before it leaves.
+    constexpr std::size_t load_length(std::size_t message, std::size_t unit, passage way) const noexcept {
         const std::size_t few = longest_short(way);
-        return whole(message <= quick_message ? quick_bytes : message <= few ? short_bytes : bytes, unit);
+        return length_up_to(few > short_load ? few : short_load, message, unit);
     }
     /// The same of a long operand.
     constexpr std::size_t operand_length(std::size_t unit) const noexcept { return whole(short_bytes, unit); }
 
 private:
+    constexpr std::size_t length_up_to(std::size_t few, std::size_t message, std::size_t unit) const noexcept {
+        return whole(message <= quick_message ? quick_bytes : message <= few ? short_bytes : bytes, unit);
+    }
     static constexpr std::size_t whole(std::size_t most, std::size_t unit) noexcept {
         return most > unit ? most / unit * unit : unit;
     }
