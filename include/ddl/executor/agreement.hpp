@@ -3,6 +3,7 @@
 
 #include <ddl/executor/call.hpp>
 #include <ddl/executor/message_wait.hpp>
+#include <ddl/schedule/nearer.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 
 #include <bit>
@@ -47,7 +48,8 @@ enum class testimony { below, above, all };
 
 /// A round of a contract as a rank sees it: whom it sends to and hears from, -1 for nobody.
 ///
-/// Contracts in rounds go by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet.
+/// Contracts in rounds go by recursive doubling, whatever the call's own schedule, so that ranks which disagree still meet. Those of
+/// a power of two may begin `halves_apart`; then what is joined does not lie side by side.
 struct contract_round {
     int to = -1;
     int from = -1;
@@ -55,9 +57,10 @@ struct contract_round {
 
     static constexpr int count(int size) noexcept { return recursive_doubling::rounds(size); }
 
-    [[gnu::always_inline]] contract_round(int rank, int size, int round) noexcept {
+    [[gnu::always_inline]] contract_round(int rank, int size, int round,
+                                          nearer close = nearer::neighbours) noexcept {
         if (std::has_single_bit(static_cast<unsigned>(size))) {  // the same at once
-            to = from = rank ^ 1 << round;
+            to = from = rank ^ distance_of_pairs(size, round, close);
             of = to < rank ? testimony::below : testimony::above;
             return;
         }

@@ -52,7 +52,7 @@ template <message_transport Transport, class Rider>
     const int size = wire.size();
     for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
         where.round = round;
-        const contract_round peers{rank, size, round};
+        const contract_round peers{rank, size, round, first_pairs(wire)};
         pending_message<Transport> sent{wire};
         // a single message had better leave before ours is awaited
         if (peers.to >= 0) {
@@ -86,7 +86,7 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
     const std::byte* payload = load.payload;
     for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
         where.round = round;
-        const contract_round peers{rank, size, round};
+        const contract_round peers{rank, size, round, first_pairs(wire)};
         const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size);
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
         const load_part given = load.given(rank, round);
@@ -123,7 +123,7 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
             takes = takes && known.differ == 0;
             const std::byte* const own = payload + kept.first;
             if (takes && comes_along) {
-                if (cut_of(wire).cores_move()) sent.complete(where);  // in step with the peer: see `message_run`
+                if (combine_in_step(wire)) sent.complete(where);
                 join(peers.of, own, room.other, kept.cut.bytes);
             }
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants

@@ -11,7 +11,7 @@
 namespace ddl {
 
 /// A payload of which each round of a contract halves what a rank still works on, as an allreduce by `recursive_halving` does:
-/// its pairs meet in the order of a contract. At last a chunk of its own is left. It keeps rank order.
+/// its pairs meet in the order of a contract. At last a chunk of its own is left.
 template <class Transport>
 struct halving_load {
     static constexpr bool in_parts = true;
@@ -20,6 +20,7 @@ struct halving_load {
     partition chunks;
     std::size_t unit;  // bytes of an element
     const std::byte* payload;
+    nearer close = first_pairs(wire);
 
     /// Whether a payload can be sent so: every rank keeps something, and no part is too long, or of too many pieces.
     bool fits() const noexcept {
@@ -36,7 +37,7 @@ struct halving_load {
         return all;
     }
     bool moves(int from, int to, int, int) const noexcept { return from >= 0 && to >= 0; }
-    load_part given(int rank, int round) const noexcept { return part(rank, round, rank ^ 1 << round); }
+    load_part given(int rank, int round) const noexcept { return part(rank, round, peer(rank, round)); }
     load_part kept(int rank, int round) const noexcept { return part(rank, round, rank); }
 
 private:
@@ -53,15 +54,16 @@ private:
     }
     /// What `keeper` has left behind a round, in what `rank` has before it.
     load_part part(int rank, int round, int keeper) const noexcept {
-        const chunk_range left = left_by_halving(keeper, chunks.parts, round + 1);
-        return {first(left.first) - first(left_by_halving(rank, chunks.parts, round).first),
-                of(left, exchange_with(wire, rank ^ 1 << round))};
+        const chunk_range left = left_by_halving(keeper, chunks.parts, round + 1, close);
+        return {first(left.first) - first(left_by_halving(rank, chunks.parts, round, close).first),
+                of(left, exchange_with(wire, peer(rank, round)))};
     }
+    int peer(int rank, int round) const noexcept { return rank ^ distance_of_pairs(chunks.parts, round, close); }
 };
 
 /// The second half: the same pairs backwards exchange all that they have.
-constexpr auto gather_after_halving(int size) noexcept {
-    return rest_of<recursive_halving::nearest_first>{recursive_halving::allreduce(size), ceil_log2(size)};
+constexpr auto gather_after_halving(int size, nearer close = nearer::neighbours) noexcept {
+    return rest_of<recursive_halving::nearest_first>{recursive_halving::allreduce(size, close), ceil_log2(size)};
 }
 
 }  // namespace ddl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/executor/message_lanes.hpp>
+#include <ddl/schedule/nearer.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 
 #include <cstddef>
@@ -15,7 +16,8 @@ enum class flow : unsigned char { among_all, from_root, to_root };
 /// Whether the message of `from` to `to` brings payload in a round of recursive doubling among `size` ranks.
 ///
 /// What flows to a root takes the binomial tree that is part of the pattern, and each operand takes it once.
-constexpr bool carries_payload(flow way, int root, int from, int to, int round, int size) noexcept {
+constexpr bool carries_payload(flow way, int root, int from, int to, int round, int size,
+                               nearer close = nearer::neighbours) noexcept {
     if (way == flow::among_all) return true;
     const int sender = recursive_doubling::place(from, size);
     const int receiver = recursive_doubling::place(to, size);
@@ -26,8 +28,9 @@ constexpr bool carries_payload(flow way, int root, int from, int to, int round, 
     const auto from_there = [](int here, int there) { return static_cast<unsigned>(here ^ there); };
     const unsigned distance = from_there(sender, receiver);
     const int end = recursive_doubling::place(root, size);
-    if (way == flow::to_root) return from_there(receiver, end) % (2 * distance) == 0;
-    return from_there(sender, end) < distance;
+    const unsigned left = from_there(way == flow::to_root ? receiver : sender, end);  // to go, or gone
+    const bool by_neighbours = close == nearer::neighbours;
+    return by_neighbours == (way == flow::to_root) ? left % (2 * distance) == 0 : left < distance;
 }
 
 /// What a rank says of a call first, before any payload.
@@ -54,9 +57,6 @@ inline constexpr std::size_t longest_message = std::size_t{512} << 10;
 
 /// The longest vector that each rank sends to all others, in bytes.
 inline constexpr std::size_t longest_direct = 2048;
-
-/// The most ranks of which each may send its part of a contract to all others at once.
-inline constexpr int most_direct_ranks = 8;
 
 /// How a payload of `bytes` travels with a contract over `wire`: it rides in the contract's message, or follows it in pieces,
 /// each of whole elements of `unit` bytes.
@@ -134,6 +134,7 @@ struct contract_load {
     flow way = flow::among_all;
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
+    nearer close = nearer::neighbours;   // see `first_pairs`
 
     /// Of a contract that brings none.
     template <class Transport>
@@ -141,7 +142,7 @@ struct contract_load {
         return {load_cut{wire, 0, 1, flow::among_all}};
     }
     bool moves(int from, int to, int round, int size) const noexcept {
-        return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size);
+        return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size, close);
     }
     load_part given(int, int) const noexcept { return {0, cut}; }
     load_part kept(int, int) const noexcept { return {0, cut}; }

@@ -122,14 +122,16 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
                 line.append(unless_unchecked);
             }
         if constexpr (What == collective::reduce && suits_contract<Chosen, tree, accumulator>)
-            if (const auto load = whole_load<accumulator>(ranks, count, flow::to_root); load.fits()) {
+            if (const auto load = whole_load<accumulator>(ranks, count, flow::to_root);
+                folds_fit<Op>(ranks, load, flow::to_root)) {
                 say(load);
                 line.append(unless_unchecked);
             }
         if constexpr (What == collective::allreduce && schedule<Chosen>) {
             const auto program = allreduce_program<Chosen>(ranks.size());
             const load_cut load = whole_load<accumulator>(ranks, count, flow::among_all);
-            if (suits_contract<Chosen, recursive_doubling, accumulator> && load.fits()) {
+            if (suits_contract<Chosen, recursive_doubling, accumulator> &&
+                folds_fit<Op>(ranks, load, flow::among_all)) {
                 say(load);
             } else if (halves_fit_contract<Chosen, accumulator>(ranks, count)) {
                 line.append(

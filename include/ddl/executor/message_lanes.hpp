@@ -6,6 +6,7 @@
 #include <ddl/transport/segmenting.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -46,11 +47,41 @@ constexpr const segmenting& cut_of(const Transport& wire) noexcept {
     return segments_of<Transport>;
 }
 
-/// The ranks of `wire`, for schedules that depend on them.
+/// Whether ranks of `wire` that exchange operands combine in step: each combines what has come when what it gives has left. Where
+/// cores move messages one of a pair that combines while the other still copies slows both, and is ahead for good; of ranks that
+/// share cores the other had better have the core.
+template <class Transport>
+bool combine_in_step(const Transport& wire) noexcept {
+    if constexpr (requires { wire.uncrowded(); })
+        if (!wire.uncrowded()) return false;
+    return cut_of(wire).cores_move();
+}
+
+/// The most ranks of which each may send its part of a contract to all others at once.
+inline constexpr int most_direct_ranks = 8;
+
+/// With whom the rounds of contracts over `wire` begin, so that the longest parts of what is halved go between ranks that lie close.
+/// Few ranks begin halves apart where they lie so: blocks, which rounds keep in the order of ranks, go directly among them.
+template <class Transport>
+nearer first_pairs(const Transport& wire) noexcept {
+    if constexpr (requires { wire.dealt_in_turn(); })
+        if (wire.dealt_in_turn() && wire.size() > 2 && wire.size() <= most_direct_ranks &&
+            std::has_single_bit(static_cast<unsigned>(wire.size())))
+            return nearer::halves_apart;
+    return nearer::neighbours;
+}
+
+/// The ranks of `wire`, for schedules that depend on them. The same on all of them.
 template <class Transport>
 company company_of(const Transport& wire) noexcept {
-    if constexpr (requires { wire.on_one_host(); }) return {wire.size(), wire.on_one_host()};
-    else return {wire.size()};
+    company all{.ranks = wire.size(), .close = first_pairs(wire)};
+    if constexpr (requires { wire.on_one_host(); }) all.near = wire.on_one_host();
+    if constexpr (requires {
+                      wire.uncrowded();
+                      wire.pieces_pay();
+                  })
+        all.crowded = all.near && !wire.uncrowded() && !wire.pieces_pay();
+    return all;
 }
 
 /// How messages pass that this rank of `wire` and `peer` exchange.

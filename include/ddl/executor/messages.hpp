@@ -60,7 +60,7 @@ public:
 
     /// `scratch` has room for what is `needed`.
     message_run(Transport& wire, const call_site& where, const room& has, std::byte* scratch)
-        : wire_{wire}, cut_{cut_of(wire)}, where_{where}, arrivals_{scratch},
+        : wire_{wire}, cut_{cut_of(wire)}, in_step_{combine_in_step(wire)}, where_{where}, arrivals_{scratch},
           tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)}, ticket_count_{has.messages},
           legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)},
           changed_{reinterpret_cast<int*>(lanes_ + has.width)} {
@@ -270,10 +270,9 @@ private:
         return cut_.cores_move() && segment > cut_.short_bytes && !operands_.entangled;
     }
 
-    /// Whether an operand had better wait until what goes the other way has left. Where cores move messages one of a pair that
-    /// combines while the other still copies slows both, and is ahead for good.
+    /// Whether an operand has to wait until what goes the other way has left.
     bool is_ahead(const lane& mine) const noexcept {
-        if (!cut_.cores_move() || legs_[mine.used.leg].what != action::receive_reduce) return false;
+        if (!in_step_ || legs_[mine.used.leg].what != action::receive_reduce) return false;
         for (const lane* other = lanes_; other != lanes_ + lane_count_; ++other)
             if (other->sends && other->peer == mine.peer)
                 return other->moved.leg >= 0 && other->moved.count <= mine.used.count;
@@ -282,6 +281,7 @@ private:
 
     Transport& wire_;
     const segmenting& cut_;
+    bool in_step_;
     call_site where_;
     std::byte* arrivals_;
     ticket* tickets_;

@@ -49,12 +49,18 @@ load_cut whole_load(const Transport& wire, std::size_t count, flow way) noexcept
     return {wire, count * sizeof(Value), sizeof(Value), way};
 }
 
+/// Whether a contract takes so few rounds, and so many that are saved if payload goes with it, that a long payload is copied for it.
+template <message_transport Transport>
+bool rounds_pay(const Transport& wire) noexcept {
+    const auto ranks = static_cast<unsigned>(wire.size());
+    return ranks > 2 && std::has_single_bit(ranks);
+}
+
 /// Whether a broadcast that travels so is copied, for nothing is written before all agree: the copy of a long one pays where it
-/// saves rounds, and leaves in the first.
+/// saves rounds, and leaves in the first; not where it is one message, which the system copies once more.
 template <message_transport Transport>
 bool copies_pay(const Transport& wire, const load_cut& cut) noexcept {
-    const auto ranks = static_cast<unsigned>(wire.size());
-    return cut.fits() && (cut.bytes <= (std::size_t{16} << 10) || (ranks > 2 && std::has_single_bit(ranks)));
+    return cut.fits() && cut.pieces != 1 && (cut.bytes <= (std::size_t{16} << 10) || rounds_pay(wire));
 }
 
 /// Whether blocks of `count` values in all ride in messages from each rank to each.
@@ -76,11 +82,22 @@ bool rides(const Transport& wire, std::size_t count) noexcept {
     else return load_cut::rides(wire, count * sizeof(Value));
 }
 
-/// Whether a payload of `count` elements is halved beside the contract, whose rounds begin with neighbours.
+/// Whether operands of `Op` are folded so: rounds that begin halves apart do not keep rank order. What a reduction sends whole is
+/// copied for a contract only where that saves rounds.
+template <class Op, message_transport Transport>
+bool folds_fit(const Transport& wire, const load_cut& cut, flow way) noexcept {
+    const bool in_order = commutes<Op> || cut.direct || first_pairs(wire) == nearer::neighbours;
+    return cut.fits() && in_order &&
+           (way == flow::among_all || cut.pieces == 0 || rounds_pay(wire) ||
+            cut.bytes <= cut_of(wire).longest_short(passage::one_way));
+}
+
+/// Whether a payload of `count` elements is halved beside the contract.
 template <class Chosen, class Accumulator, message_transport Transport>
 bool halves_fit_contract(const Transport& wire, std::size_t count) noexcept {
     if constexpr (requires { wire.dealt_in_turn(); })
-        if (wire.dealt_in_turn()) return false;  // to exchange long halves with those that lie close saves more
+        if (wire.dealt_in_turn() && first_pairs(wire) == nearer::neighbours)
+            return false;  // to exchange long halves with those that lie close saves more
     if constexpr (suits_contract<Chosen, recursive_halving, Accumulator>)
         return halving_load<Transport>{wire, {count, wire.size()}, sizeof(Accumulator), nullptr}.fits();
     else return false;
@@ -112,7 +129,8 @@ template <class Op, class Element, class Checking, message_transport Transport>
     using accumulator = accumulator_t<Op, Element>;
     const contract_room room{wire, cut.bytes};
     const std::byte* const result = here.compare_and_carry(
-        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count)}, join_bytes<accumulator>(op));
+        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count), first_pairs(wire)},
+        join_bytes<accumulator>(op));
     here.end();
     return reinterpret_cast<const accumulator*>(result);
 }
@@ -220,7 +238,7 @@ const std::byte* carry_from_root(message_call<Checking, Transport>& here, Transp
                                  const Element* data, int root) {
     const auto* const own = reinterpret_cast<const std::byte*>(data);
     const std::byte* const result =
-        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own},
+        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own, first_pairs(wire)},
                                [](testimony, const std::byte*, std::byte*, std::size_t) {});
     here.end();
     return result;
@@ -253,8 +271,9 @@ void halve_with_contract(message_call<Checking, Transport>& here, Transport& wir
     using accumulator = accumulator_t<Op, Element>;
     const partition chunks{count, wire.size()};
     const contract_room room{wire, count * sizeof(accumulator)};
-    const auto program = gather_after_halving(wire.size());
-    const int own = left_by_halving(wire.rank(), wire.size(), program.rounds()).first;
+    const nearer close = first_pairs(wire);
+    const auto program = gather_after_halving(wire.size(), close);
+    const int own = left_by_halving(wire.rank(), wire.size(), program.rounds(), close).first;
     Element* const block = out + chunks.first(own);
     // one round after which all agree: the operand may become the result
     const bool in_place = std::same_as<accumulator, Element> && wire.size() == 2 && in == out;

@@ -106,7 +106,8 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
         // be it unchecked: in messages that go among all a comparison is for nothing
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
-            if (const auto cut = whole_load<accumulator>(wire, count, flow::among_all); cut.fits())
+            if (const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
+                folds_fit<Op>(wire, cut, flow::among_all))
                 return kernel::finish(fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0), out,
                                       count, op, wire.size());
         if constexpr (std::same_as<Chosen, recursive_halving>)
@@ -123,7 +124,8 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         using accumulator = accumulator_t<Op, Element>;
         if constexpr (Checking::compares && suits_contract<Chosen, tree, accumulator>)
-            if (const auto cut = whole_load<accumulator>(wire, count, flow::to_root); cut.fits()) {
+            if (const auto cut = whole_load<accumulator>(wire, count, flow::to_root);
+                folds_fit<Op>(wire, cut, flow::to_root)) {
                 const accumulator* const result =
                     fold_with_contract(here, wire, cut, in, count, op, flow::to_root, root);
                 if (wire.rank() == root) kernel::finish(result, out, count, op, wire.size());

@@ -39,13 +39,17 @@ inline constexpr link_cost link_of = links::hundred_gigabit;
 
 /// Doubling up to about the length at which halving becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
 /// From half of that up to eight times as much the number of ranks decides: the more there are, the later so many messages pay.
-/// On one host, where they cost little, they pay sooner.
+/// On one host, where they cost little, they pay sooner; not where ranks share cores, and pass messages whole.
 template <class Transport>
 inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
 template <class Transport>
 using doubling_then_halving = selected<
-    at_most<halving_pays<Transport> / 2, recursive_doubling>, near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
+    at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
+    crowded_at_most<6 * halving_pays<Transport>, 8, 8, tree>, at_most<halving_pays<Transport> / 2, recursive_doubling>,
+    crowded_at_most<4 * halving_pays<Transport>, 8, 8, recursive_halving, nearer::halves_apart>,
+    crowded_at_most<2 * halving_pays<Transport>, 3, 3, tree>, crowded_at_most<6 * halving_pays<Transport>, 5, 7, tree>,
+    near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
     near_at_most<3 * halving_pays<Transport> / 2, 8, 8, direct>,
     at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
     at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <ddl/schedule/combinators.hpp>
+#include <ddl/schedule/nearer.hpp>
 #include <ddl/schedule/schedule.hpp>
 
 namespace ddl {
 
-/// Which ranks lie closer to each other, on a core or a host: neighbours, as where one host is filled after the other, or those
-/// that are half of all ranks apart, as where ranks are dealt to hosts in turn.
-enum class nearer : bool { neighbours, halves_apart };
-
-/// What a rank of a power of two still works on before `round`, where pairs at distances 1, 2, 4, ... halve it.
-constexpr chunk_range left_by_halving(int rank, int size, int round) noexcept {
+/// What a rank of a power of two still works on before `round`, where such pairs halve it.
+constexpr chunk_range left_by_halving(int rank, int size, int round, nearer close = nearer::neighbours) noexcept {
+    if (close == nearer::halves_apart) {
+        const int left = size >> round;
+        return {rank & -left, left};
+    }
     chunk_range left{0, size};
     for (int k = 0; k < round; ++k) {
         left.count /= 2;

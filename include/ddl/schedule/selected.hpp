@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/schedule/nearer.hpp>
 #include <ddl/schedule/schedule.hpp>
 
 #include <cstddef>
 
 namespace ddl {
 
-/// The ranks of a call: how many, and whether all are on one host. Where that is not known, no choice that asks for it fits.
+/// The ranks of a call: how many, whether all are on one host, and whether they share its cores and pass messages whole, so that few
+/// of them pay; also with whom rounds begin. Where that is not known, no choice that asks for it fits.
 struct company {
     int ranks = 0;
     bool near = false;
+    bool crowded = false;
+    nearer close = nearer::neighbours;
 };
 
 /// `Schedule` for messages of up to `Bytes` bytes.
@@ -33,6 +37,18 @@ struct near_at_most {
     }
 };
 
+/// The same if they share the cores of that host, and pass messages whole: one that waits for another waits for a core, too, so that
+/// few messages pay. `Close` is with whom their rounds begin.
+template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close = nearer::neighbours>
+struct crowded_at_most {
+    static constexpr std::size_t bytes = Bytes;
+    static constexpr bool whoever = false;
+    using type = Schedule;
+    static constexpr bool fits(std::size_t message, company of) noexcept {
+        return of.crowded && of.close == Close && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
+    }
+};
+
 /// `Schedule` for all that is longer.
 template <class Schedule>
 struct otherwise {
@@ -44,8 +60,8 @@ struct otherwise {
 
 /// A schedule for each message size: `selected<at_most<4096, recursive_doubling>, otherwise<ring>>`.
 ///
-/// Limits count the bytes of the whole message on one rank, and grow from left to right; those of `near_at_most` are above the last
-/// of `at_most` before them. The first that fits is taken.
+/// Limits count the bytes of the whole message on one rank, and grow from left to right; those of `near_at_most` and `crowded_at_most`
+/// are above the last of `at_most` before them. The first that fits is taken.
 template <class... Choices>
 struct selected {
     static constexpr const char* name = "selected";

@@ -124,6 +124,7 @@ private:
     void try_pieces(const group& all) {
         int share = uncrowded_ ? 0 : 1;
         all.check(MPI_Bcast(&share, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
+        uncrowded_ = share == 0;
         if (share != 0) {
             // a line that another core has stored to is fetched soon enough there to be passed once more
             pieces_pay_ = kernel::readers_hold_up_writers();
