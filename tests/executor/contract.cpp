@@ -9,6 +9,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -41,9 +42,9 @@ ddl::agreement joined(const std::vector<std::size_t>& counts, std::size_t split)
     return all;
 }
 
-/// Which operands each rank holds after a contract with which payload flows, each rank's own at first or the root's alone.
-/// No more messages bring payload than are needed.
-std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
+/// Which operands each rank holds after a contract with which payload flows, each rank's own at first or the root's alone, and
+/// whose rounds begin with those that lie `close`. No more messages bring payload than are needed.
+std::vector<std::vector<int>> carried(ddl::flow way, int root, int size, ddl::nearer close = ddl::nearer::neighbours) {
     std::vector<std::vector<int>> held(static_cast<std::size_t>(size));
     int messages = 0;
     for (int r = 0; r < size; ++r)
@@ -51,8 +52,8 @@ std::vector<std::vector<int>> carried(ddl::flow way, int root, int size) {
     for (int round = 0; round < ddl::contract_round::count(size); ++round) {
         const auto before = held;
         for (int r = 0; r < size; ++r) {
-            const ddl::contract_round peers{r, size, round};
-            if (peers.from < 0 || !ddl::carries_payload(way, root, peers.from, r, round, size)) continue;
+            const ddl::contract_round peers{r, size, round, close};
+            if (peers.from < 0 || !ddl::carries_payload(way, root, peers.from, r, round, size, close)) continue;
             ++messages;
             const auto& arrived = before[static_cast<std::size_t>(peers.from)];
             auto& ours = held[static_cast<std::size_t>(r)];
@@ -124,6 +125,23 @@ BOOST_DATA_TEST_CASE(payload_reaches_whom_it_is_for_once_and_in_the_order_of_ran
         BOOST_TEST(carried(ddl::flow::to_root, root, size)[static_cast<std::size_t>(root)] == all);
         for (const auto& held : carried(ddl::flow::from_root, root, size)) BOOST_TEST(held == std::vector<int>{root});
     }
+}
+
+BOOST_DATA_TEST_CASE(so_it_does_once_where_rounds_begin_halves_apart, data::make({2, 4, 8, 16}), size) {
+    const auto in_order = [&](ddl::flow way, int root) {
+        auto held = carried(way, root, size, ddl::nearer::halves_apart);
+        for (auto& each : held) std::sort(each.begin(), each.end());
+        return held;
+    };
+    std::vector<int> all(static_cast<std::size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+    for (const auto& held : in_order(ddl::flow::among_all, 0)) BOOST_TEST(held == all);
+    for (int root = 0; root < size; ++root) {
+        BOOST_TEST(in_order(ddl::flow::to_root, root)[static_cast<std::size_t>(root)] == all);
+        for (const auto& held : in_order(ddl::flow::from_root, root)) BOOST_TEST(held == std::vector<int>{root});
+    }
+    const ddl::contract_round first{1, size, 0, ddl::nearer::halves_apart};
+    BOOST_TEST(first.to == (1 ^ size / 2));
 }
 
 BOOST_DATA_TEST_CASE(blocks_are_gathered_side_by_side, data::xrange(1, 34), size) {

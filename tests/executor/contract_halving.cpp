@@ -7,8 +7,10 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "../collective/oracle.hpp"
@@ -44,7 +46,7 @@ ddl::halving_load<near_wire<Cut>> load_of(std::size_t count, int size) {
 /// What each rank knows of each chunk, as lists of ranks, after the rounds of a contract and the program behind it.
 using knowledge = std::vector<std::vector<std::vector<int>>>;
 
-knowledge halved(int size) {
+knowledge halved(int size, ddl::nearer close) {
     const auto ranks = static_cast<std::size_t>(size);
     knowledge known(ranks, std::vector<std::vector<int>>(ranks));
     for (std::size_t r = 0; r < ranks; ++r)
@@ -52,8 +54,8 @@ knowledge halved(int size) {
     for (int round = 0; round < ddl::contract_round::count(size); ++round) {
         const knowledge before = known;
         for (int r = 0; r < size; ++r) {
-            const ddl::contract_round peers{r, size, round};
-            const ddl::chunk_range left = ddl::left_by_halving(r, size, round + 1);
+            const ddl::contract_round peers{r, size, round, close};
+            const ddl::chunk_range left = ddl::left_by_halving(r, size, round + 1, close);
             for (int c = left.first; c < left.first + left.count; ++c) {
                 const auto& arrived = before[static_cast<std::size_t>(peers.from)][static_cast<std::size_t>(c)];
                 auto& ours = known[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)];
@@ -67,28 +69,35 @@ knowledge halved(int size) {
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(a_rank_is_left_with_a_chunk_that_holds_every_operand_in_the_order_of_ranks,
-                     data::make({2, 4, 8, 16}), size) {
-    const knowledge known = halved(size);
+constexpr ddl::nearer either_way[] = {ddl::nearer::neighbours, ddl::nearer::halves_apart};
+
+BOOST_DATA_TEST_CASE(a_rank_is_left_with_a_chunk_that_holds_every_operand_once,
+                     data::make({2, 4, 8, 16}) * data::make({0, 1}), size, way) {
+    const ddl::nearer close = either_way[way];
+    knowledge known = halved(size, close);
     std::vector<int> all(static_cast<std::size_t>(size)), owners(all);
     std::iota(all.begin(), all.end(), 0);
     for (int r = 0; r < size; ++r) {
-        const ddl::chunk_range own = ddl::left_by_halving(r, size, ddl::contract_round::count(size));
+        const ddl::chunk_range own = ddl::left_by_halving(r, size, ddl::contract_round::count(size), close);
         BOOST_TEST(own.count == 1);
         ++owners[static_cast<std::size_t>(own.first)];
-        BOOST_TEST(known[static_cast<std::size_t>(r)][static_cast<std::size_t>(own.first)] == all);
+        auto& operands = known[static_cast<std::size_t>(r)][static_cast<std::size_t>(own.first)];
+        if (close == ddl::nearer::halves_apart) std::sort(operands.begin(), operands.end());
+        BOOST_TEST(operands == all, "else in the order of ranks");
     }
     BOOST_TEST(owners == std::vector<int>(all.size(), 1));
 }
 
-BOOST_DATA_TEST_CASE(what_one_gives_the_other_keeps, data::make({2, 4, 8}) * data::make({0, 3, 1000, 1001}), size,
-                     count) {
-    const auto load = load_of(static_cast<std::size_t>(count), size);
+BOOST_DATA_TEST_CASE(what_one_gives_the_other_keeps,
+                     data::make({2, 4, 8}) * data::make({0, 3, 1000, 1001}) * data::make({0, 1}), size, count, way) {
+    auto load = load_of(static_cast<std::size_t>(count), size);
+    load.close = either_way[way];
     for (int r = 0; r < size; ++r) {
         std::size_t left = static_cast<std::size_t>(count) * sizeof(float);
         for (int round = 0; 1 << round < size; ++round) {
             const ddl::load_part given = load.given(r, round), kept = load.kept(r, round);
-            const ddl::load_part of_peer = load.kept(r ^ 1 << round, round);
+            const int peer = r ^ ddl::distance_of_pairs(size, round, load.close);
+            const ddl::load_part of_peer = load.kept(peer, round);
             BOOST_TEST(given.cut.bytes == of_peer.cut.bytes);
             BOOST_TEST(given.cut.pieces == of_peer.cut.pieces);
             BOOST_TEST(given.first == of_peer.first);
@@ -100,18 +109,20 @@ BOOST_DATA_TEST_CASE(what_one_gives_the_other_keeps, data::make({2, 4, 8}) * dat
     }
 }
 
-BOOST_DATA_TEST_CASE(afterwards_all_have_all, data::make({2, 4, 8, 16}), size) {
-    const auto program = ddl::gather_after_halving(size);
+BOOST_DATA_TEST_CASE(afterwards_all_have_all, data::make({2, 4, 8, 16}) * data::make({0, 1}), size, way) {
+    const auto program = ddl::gather_after_halving(size, either_way[way]);
     std::vector<std::vector<bool>> has(static_cast<std::size_t>(size),
                                        std::vector<bool>(static_cast<std::size_t>(size)));
     for (int r = 0; r < size; ++r)
         has[static_cast<std::size_t>(r)]
-           [static_cast<std::size_t>(ddl::left_by_halving(r, size, program.rounds()).first)] = true;
+           [static_cast<std::size_t>(ddl::left_by_halving(r, size, program.rounds(), either_way[way]).first)] = true;
     for (int round = 0; round < program.rounds(); ++round) {
         const auto before = has;
         for (int r = 0; r < size; ++r) {
-            const ddl::transfer sent = program.at(r, round, 0), received = program.at(r, round, 1);
-            const ddl::transfer at_peer = program.at(received.peer, round, 0);
+            ddl::transfer sent = program.at(r, round, 0), received = program.at(r, round, 1);
+            if (sent.what != ddl::action::send) std::swap(sent, received);
+            ddl::transfer at_peer = program.at(received.peer, round, 0);
+            if (at_peer.what != ddl::action::send) at_peer = program.at(received.peer, round, 1);
             BOOST_TEST((sent.what == ddl::action::send && received.what == ddl::action::receive));
             BOOST_TEST((at_peer.peer == r && at_peer.chunk == received.chunk && at_peer.count == received.count));
             for (int c = received.chunk; c < received.chunk + received.count; ++c) {

@@ -58,6 +58,15 @@ template <>
 inline constexpr ddl::segmenting ddl::host_segments_of<combining>{
     .bytes = 2000, .depth = 3, .short_message = 1000, .short_bytes = 100, .long_operand = 1500, .combining = 4000};
 
+// Ranks of one host that are more than its cores, or not.
+template <bool Uncrowded>
+struct cores_for_all : housed {
+    using housed::housed;
+    static constexpr bool uncrowded() noexcept { return Uncrowded; }
+};
+template <bool Uncrowded>
+inline constexpr ddl::segmenting ddl::host_segments_of<cores_for_all<Uncrowded>> = ddl::host_segments_of<housed>;
+
 // Ranks of one host who have found whether pieces arrive sooner: by default not.
 struct settled : housed {
     explicit settled(ddl::recording&& from, bool pay = false) : housed{std::move(from)}, pay{pay} {}
@@ -109,12 +118,6 @@ struct counting : Place {
         return ended;
     }
     int under_way = 0;
-};
-
-// Ranks that were dealt to hosts in turn.
-struct dealt : ddl::recording {
-    explicit dealt(ddl::recording&& from) : ddl::recording{std::move(from)} {}
-    static constexpr bool dealt_in_turn() noexcept { return true; }
 };
 
 namespace {
@@ -320,15 +323,20 @@ int most_under_way(std::uint64_t seed, bool marks) {
 }
 
 BOOST_AUTO_TEST_CASE(ranks_of_one_host_that_exchange_operands_combine_in_step_and_others_at_once) {
-    int behind_contract = 0, with_contract = 0;
+    int behind_contract = 0, with_contract = 0, crowded = 0, crowded_with_contract = 0;
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         for (const bool marks : {false, true}) BOOST_TEST((most_under_way<housed, ddl::ring>(seed, marks)) == 0);
         BOOST_TEST((most_under_way<housed, ddl::recursive_halving>(seed, true)) == 0);
+        BOOST_TEST((most_under_way<cores_for_all<true>, ddl::ring>(seed, true)) == 0);
         behind_contract += most_under_way<ddl::recording, ddl::ring>(seed, true);
         with_contract += most_under_way<ddl::recording, ddl::recursive_halving>(seed, true);
+        crowded += most_under_way<cores_for_all<false>, ddl::ring>(seed, true);
+        crowded_with_contract += most_under_way<cores_for_all<false>, ddl::recursive_halving>(seed, true);
     }
     BOOST_TEST(behind_contract > 0);
     BOOST_TEST(with_contract > 0);
+    BOOST_TEST(crowded > 0, "one that shares its core does not wait for it to send");
+    BOOST_TEST(crowded_with_contract > 0);
 }
 
 struct no_sum {
@@ -517,26 +525,4 @@ BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_move_long_blocks_in_one_round) {
     BOOST_TEST(is(explained<housed>(4, 9 << 20, exchanged), "direct"));
     BOOST_TEST(is(explained<housed>(9, 9 << 22, exchanged), "ring"));
     BOOST_TEST(is(explained<leaving>(4, 9 << 20, exchanged), "ring"));
-}
-
-/// The first rank to which rank 0 of 8 sends half of a long vector.
-template <class Ranks>
-int first_partner() {
-    int partner = -1;
-    ddl::recording::run(8, [&](ddl::recording& wire) {
-        Ranks ranks{std::move(wire)};
-        const std::size_t count = 8 * segment;
-        sums<ddl::recursive_halving>(ranks, count);
-        if (ranks.rank() != 0) return;
-        for (const ddl::recording::event& each : ranks.log())
-            if (partner < 0 && each.kind == ddl::recording::direction::send &&
-                each.bytes == cut.length(count / 2 * sizeof(int), sizeof(int), both_ways))
-                partner = each.peer;
-    });
-    return partner;
-}
-
-BOOST_AUTO_TEST_CASE(halves_go_to_the_rank_that_lies_closest) {
-    BOOST_TEST(first_partner<leaving>() == 1, "a neighbour");
-    BOOST_TEST(first_partner<dealt>() == 4, "half of all ranks away");
 }

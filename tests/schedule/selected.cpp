@@ -81,6 +81,26 @@ static_assert(!ddl::arguments_of<selected<at_most<64, tree>, ddl::near_at_most<6
 static_assert(!ddl::arguments_of<selected<at_most<64, tree>, ddl::near_at_most<128, 3, 5, ring>>>::fit, "not for all");
 static_assert(!ddl::proves_allreduce<selected<ddl::near_at_most<64, 2, 4, ring_that_stops_early>, otherwise<ring>>>(5));
 
+using crowding = selected<at_most<64, tree>, ddl::crowded_at_most<4096, 3, 5, ring>,
+                          ddl::crowded_at_most<4096, 4, 4, recursive_doubling, ddl::nearer::halves_apart>,
+                          otherwise<recursive_halving>>;
+constexpr std::string_view crowded(ddl::company ranks, std::size_t bytes) {
+    return ddl::with_schedule<crowding>(bytes, ranks, its_name{});
+}
+static_assert(crowded({.ranks = 4, .near = true, .crowded = true}, 65) == "ring");
+static_assert(crowded({.ranks = 4, .near = true, .crowded = true, .close = ddl::nearer::halves_apart}, 65) ==
+              "recursive_doubling");
+static_assert(crowded({.ranks = 5, .near = true, .crowded = true, .close = ddl::nearer::halves_apart}, 65) ==
+              "recursive_halving");
+static_assert(crowded({.ranks = 4, .near = true, .crowded = true}, 4097) == "recursive_halving");
+static_assert(crowded({.ranks = 6, .near = true, .crowded = true}, 65) == "recursive_halving");
+static_assert(crowded({.ranks = 4, .near = true}, 65) == "recursive_halving", "a core each");
+static_assert(chosen<crowding>(65) == "recursive_halving", "and where nobody says who calls");
+static_assert(ddl::arguments_of<crowding>::fit);
+static_assert(
+    !ddl::arguments_of<selected<at_most<64, tree>, ddl::crowded_at_most<64, 3, 5, ring>, otherwise<ring>>>::fit,
+    "never taken");
+
 static_assert(ddl::proves_allreduce<by_size>(5), "a proof is one of all choices");
 static_assert(!ddl::proves_allreduce<selected<at_most<64, ring_that_stops_early>, otherwise<ring>>>(5));
 static_assert(!ddl::proves_allreduce<selected<at_most<64, ring>, otherwise<ring_that_stops_early>>>(5));

@@ -19,7 +19,7 @@ struct direct_limits {
 
     /// The longest vector of which every rank folds everything, where peers cannot map it.
     std::size_t one_shot = 4096;
-    /// The shortest vector that is folded where it lies, where all peers can map it. By processor 4096, on AMD's 8192.
+    /// The shortest vector that is folded where it lies, where all peers can map it. By processor 4097, on AMD's 8192.
     std::size_t mapped = by_processor;
     /// The same where blocks only move, in bytes that a rank hands out: it has to wait for its readers then.
     std::size_t mapped_move = 8192;
@@ -37,7 +37,7 @@ struct direct_limits {
     /// The same with nothing left to the processor.
     constexpr direct_limits for_processor(bool readers_hold_up_writers, bool string_moves_take_lines) const noexcept {
         direct_limits all = *this;
-        if (mapped == by_processor) all.mapped = readers_hold_up_writers ? 8192 : 4096;
+        if (mapped == by_processor) all.mapped = readers_hold_up_writers ? 8192 : 4097;
         if (spread == by_processor) all.spread = readers_hold_up_writers ? 0 : std::size_t{1} << 18;
         if (areas == by_processor) all.areas = string_moves_take_lines ? 4 : 2;
         return all;
