@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(short_vectors_that_peers_cannot_map_are_staged_once) {
 }
 
 BOOST_AUTO_TEST_CASE(buffers_that_all_can_map_are_not_staged) {
-    const std::size_t least = ddl::limits_here<ddl::threads>::all().mapped / sizeof(int);
+    const std::size_t least = (ddl::limits_here<ddl::threads>::all().mapped + sizeof(int) - 1) / sizeof(int);
     places::threads::run(3, [=](auto& ranks) {
         require(sum(ranks, least - 1, everybody) != protocol::mapped, "a short copy costs less");
         require(sum(ranks, least, everybody) == protocol::mapped, "it was staged");

@@ -114,8 +114,7 @@ BOOST_AUTO_TEST_CASE(long_halves_go_to_the_rank_that_lies_closest_and_with_the_c
     BOOST_TEST((sent_while_halving<dealt>() == std::pair<std::size_t, int>{9, 4}), "half of all ranks away");
 }
 
-BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({1, 2, 3, 4, 6, 8, 9}) * data::make({1, 2, 4}),
-                     size, seed) {
+BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({2, 4, 6, 8}) * data::make({1, 2}), size, seed) {
     on_dealt(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
         for (const std::size_t count : {0, 1, 17, 1001, 2500, 20'003})
             schedules<ddl::tuned, ddl::recursive_doubling, ddl::recursive_halving>::each(
