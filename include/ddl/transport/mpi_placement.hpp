@@ -38,7 +38,7 @@ public:
                                                .depth = 40,
                                                .short_message = std::size_t{16} << 10,
                                                .short_bytes = 3968,
-                                               .short_exchange = std::size_t{12} << 10,
+                                               .short_exchange = std::size_t{8} << 10,
                                                .short_beside = std::size_t{24} << 10,
                                                .short_load = std::size_t{32} << 10,
                                                .quick_message = 512,
