@@ -83,6 +83,11 @@ struct near_wire {
 struct marking_wire : near_wire {
     static bool marks() noexcept { return true; }
 };
+/// The same of ranks that share cores, and pass messages whole.
+struct crowded_wire : near_wire {
+    static bool uncrowded() noexcept { return false; }
+    static bool pieces_pay() noexcept { return false; }
+};
 struct far_wire {
     int ranks = 16;
     int size() const noexcept { return ranks; }
@@ -202,6 +207,8 @@ BOOST_AUTO_TEST_CASE(short_blocks_and_shorter_vectors_go_directly_among_few_rank
     const cut folded{near_wire{8}, 2048, 4, ddl::flow::among_all};
     BOOST_TEST((folded.direct && folded.pieces == 0));
     BOOST_TEST((!cut{near_wire{8}, 2052, 4, ddl::flow::among_all}.direct));
+    for (const int ranks : {3, 8}) BOOST_TEST(!cut::goes_directly(crowded_wire{ranks}, 4), "fewer messages pay");
+    for (const int ranks : {4, 5, 6, 7}) BOOST_TEST(cut::goes_directly(crowded_wire{ranks}, 4));
 }
 
 BOOST_DATA_TEST_CASE(what_is_folded_directly_is_folded_as_by_doubling, data::xrange(3, ddl::most_direct_ranks + 1),

@@ -96,6 +96,8 @@ struct load_cut {
     /// The same of a vector that all of them bring, and fold.
     template <class Transport>
     static bool goes_directly(const Transport& wire, std::size_t vector) noexcept {
+        // where few messages pay, rounds do of three ranks and of eight; others take more of them, and wait longer
+        if ((wire.size() == 3 || wire.size() == 8) && company_of(wire).crowded) return false;
         const std::size_t quick = cut_of(wire).quick_bytes;
         return rides_directly(wire, vector) && vector <= (wire.size() == 3 && quick > 0 ? quick : longest_direct);
     }
