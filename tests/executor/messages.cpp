@@ -206,6 +206,12 @@ static_assert(near.length(500, 1, both_ways) == 100 && near.length(501, 1, both_
 static_assert(near.length(800, 1, beside) == 100 && near.length(801, 1, beside) == 2000, "later on one core");
 static_assert(ddl::segmenting{.bytes = 20, .depth = 1, .short_message = 9}.longest_short(beside) == 9,
               "no difference where none is named");
+constexpr ddl::segmenting loading{
+    .bytes = 2000, .depth = 1, .short_message = 1000, .short_bytes = 100, .short_exchange = 500, .short_load = 800};
+static_assert(loading.load_length(800, 1, both_ways) == 100 && loading.load_length(801, 1, both_ways) == 2000,
+              "what is copied first goes in pieces for longer");
+static_assert(loading.length(800, 1, both_ways) == 2000 && loading.load_length(1000, 1, one_way) == 100);
+static_assert(near.load_length(500, 1, both_ways) == 100 && near.load_length(501, 1, both_ways) == 2000);
 static_assert(near.fingerprint() != cut.fingerprint());
 static_assert(near.segments(2, 100) == 3 && near.segments(2, 0) == 3, "as many as may be under way");
 static_assert(near.segments(2, 2000) == 2 && near.segments(2, 2001) == 1, "fewer of long operands");
@@ -503,6 +509,40 @@ BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_speak_directly_sooner_and_keep_to_a_t
     BOOST_TEST(is(explained<leaving>(5, 300'000, broadcast), "recursive_halving"));
     BOOST_TEST(is(explained<housed>(2, 40'000'000, broadcast), "tree"), "of two at any length");
     BOOST_TEST(is(explained<leaving>(2, 40'000'000, broadcast), "recursive_halving"));
+}
+
+// Ranks of one host that share cores, and pass messages whole.
+struct crowded : settled {
+    using settled::settled;
+    static constexpr bool uncrowded() noexcept { return false; }
+};
+template <>
+inline constexpr ddl::segmenting ddl::whole_segments_of<crowded> = ddl::host_segments_of<housed>;
+
+BOOST_AUTO_TEST_CASE(of_ranks_that_share_cores_and_pass_messages_whole_few_go_out) {
+    const auto allreduce = [](auto& ranks, auto& data) { return ddl::allreduce_init(ranks, data); };
+    for (const int size : {3, 5, 6, 7, 8}) BOOST_TEST(is(explained<crowded>(size, 24'000, allreduce), "tree"));
+    BOOST_TEST(is(explained<crowded>(4, 24'000, allreduce), "recursive_halving"));
+    BOOST_TEST(is(explained<crowded>(8, 14'000, allreduce), "tree"));
+    BOOST_TEST(is(explained<crowded>(7, 14'000, allreduce), "recursive_doubling"));
+    BOOST_TEST(is(explained<crowded>(9, 24'000, allreduce), "recursive_doubling"));
+    BOOST_TEST(is(explained<crowded>(8, 200'000, allreduce), "recursive_halving"));
+}
+
+BOOST_AUTO_TEST_CASE(what_leaves_whole_on_one_host_is_copied_for_a_contract_where_a_reduction_saves_rounds) {
+    const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
+    const auto reduce = [](auto& ranks, auto& data) { return ddl::reduce_init(ranks, data); };
+    const auto goes_along = [](const std::string& line) {
+        return line.find("the messages that compare the calls") != std::string::npos;
+    };
+    BOOST_TEST(!goes_along(explained<housed>(4, 24'000, broadcast)));
+    BOOST_TEST(!goes_along(explained<housed>(2, 8'000, broadcast)));
+    BOOST_TEST(goes_along(explained<leaving>(4, 24'000, broadcast)), "between hosts it saves a message's time");
+    BOOST_TEST(goes_along(explained<leaving>(2, 12'000, broadcast)));
+    BOOST_TEST(goes_along(explained<housed>(4, 24'000, reduce)));
+    BOOST_TEST(!goes_along(explained<housed>(3, 24'000, reduce)));
+    BOOST_TEST(goes_along(explained<leaving>(3, 24'000, reduce)));
+    BOOST_TEST(goes_along(explained<housed>(3, 800, reduce)), "what rides is no message of its own");
 }
 
 BOOST_AUTO_TEST_CASE(few_ranks_of_one_host_pass_on_long_messages_along_a_chain) {

@@ -472,6 +472,12 @@ BOOST_AUTO_TEST_CASE(ranks_find_alike_whether_pieces_pay) {
     int sum = 0;
     MPI_Allreduce(&ours, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     BOOST_TEST(sum == ours * moved.size());
+    const int alone = moved.uncrowded() ? 1 : 0;
+    MPI_Allreduce(&alone, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    BOOST_TEST(sum == alone * moved.size());
+    // a core each, or two ranks that have tried: else the processor decides
+    if (moved.size() > ddl::cores_for(moved.size()))
+        BOOST_TEST(moved.pieces_pay() == ddl::kernel::readers_hold_up_writers());
 }
 
 BOOST_AUTO_TEST_CASE(it_knows_which_cores_ranks_are_bound_to) {

@@ -49,18 +49,25 @@ load_cut whole_load(const Transport& wire, std::size_t count, flow way) noexcept
     return {wire, count * sizeof(Value), sizeof(Value), way};
 }
 
-/// Whether a contract takes so few rounds, and so many that are saved if payload goes with it, that a long payload is copied for it.
+/// Whether a contract's rounds are those of a tree, and saved if payload goes with them, so that the copy of a long one pays.
 template <message_transport Transport>
 bool rounds_pay(const Transport& wire) noexcept {
     const auto ranks = static_cast<unsigned>(wire.size());
     return ranks > 2 && std::has_single_bit(ranks);
 }
 
+/// Whether a payload that would go with a contract of ranks of one host leaves whole without it, from where the system copies it.
+template <message_transport Transport>
+bool leaves_whole(const Transport& wire, const load_cut& cut) noexcept {
+    const segmenting& how = cut_of(wire);
+    return cut.pieces > 0 && how.cores_move() && cut.bytes > how.longest_short(passage::one_way);
+}
+
 /// Whether a broadcast that travels so is copied, for nothing is written before all agree: the copy of a long one pays where it
-/// saves rounds, and leaves in the first; not where it is one message, which the system copies once more.
+/// saves rounds, and leaves in the first, but for one that leaves whole.
 template <message_transport Transport>
 bool copies_pay(const Transport& wire, const load_cut& cut) noexcept {
-    return cut.fits() && cut.pieces != 1 && (cut.bytes <= (std::size_t{16} << 10) || rounds_pay(wire));
+    return cut.fits() && !leaves_whole(wire, cut) && (cut.bytes <= (std::size_t{16} << 10) || rounds_pay(wire));
 }
 
 /// Whether blocks of `count` values in all ride in messages from each rank to each.
@@ -82,14 +89,12 @@ bool rides(const Transport& wire, std::size_t count) noexcept {
     else return load_cut::rides(wire, count * sizeof(Value));
 }
 
-/// Whether operands of `Op` are folded so: rounds that begin halves apart do not keep rank order. What a reduction sends whole is
-/// copied for a contract only where that saves rounds.
+/// Whether operands of `Op` are folded so: rounds that begin halves apart do not keep rank order. A reduction that leaves
+/// whole is copied only where that saves rounds.
 template <class Op, message_transport Transport>
 bool folds_fit(const Transport& wire, const load_cut& cut, flow way) noexcept {
     const bool in_order = commutes<Op> || cut.direct || first_pairs(wire) == nearer::neighbours;
-    return cut.fits() && in_order &&
-           (way == flow::among_all || cut.pieces == 0 || rounds_pay(wire) ||
-            cut.bytes <= cut_of(wire).longest_short(passage::one_way));
+    return cut.fits() && in_order && (way == flow::among_all || rounds_pay(wire) || !leaves_whole(wire, cut));
 }
 
 /// Whether a payload of `count` elements is halved beside the contract.

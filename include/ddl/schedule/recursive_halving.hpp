@@ -7,7 +7,7 @@
 
 namespace ddl {
 
-/// What a rank of a power of two still works on before `round`, where such pairs halve it.
+/// What a rank of a power of two still works on before `round`, where pairs as far apart as `distance_of_pairs` halve it.
 constexpr chunk_range left_by_halving(int rank, int size, int round, nearer close = nearer::neighbours) noexcept {
     if (close == nearer::halves_apart) {
         const int left = size >> round;
