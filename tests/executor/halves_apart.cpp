@@ -21,11 +21,15 @@
 
 namespace data = boost::unit_test::data;
 
-// Ranks that were dealt to cores or hosts in turn: those half of all apart lie close.
-struct dealt : ddl::recording {
-    explicit dealt(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+// Ranks of one host, or of several, that were dealt to its cores, or to hosts, in turn: those half of all apart lie close.
+template <bool Near>
+struct dealt_to : ddl::recording {
+    explicit dealt_to(ddl::recording&& from) : ddl::recording{std::move(from)} {}
     static constexpr bool dealt_in_turn() noexcept { return true; }
+    static constexpr bool on_one_host() noexcept { return Near; }
 };
+using dealt = dealt_to<true>;
+using dealt_to_hosts = dealt_to<false>;
 
 namespace {
 
@@ -75,7 +79,7 @@ matrix product_of(int ranks, std::size_t i) {
     return all;
 }
 
-/// How many messages rank 0 of 8 sends, and to whom the first goes, while it sums a vector of 64 KiB.
+/// How many messages rank 0 of 8 sends while it sums a vector of 64 KiB, and to whom the longest.
 template <class Ranks>
 std::pair<std::size_t, int> sent_while_halving() {
     std::pair<std::size_t, int> sent{0, -1};
@@ -86,7 +90,7 @@ std::pair<std::size_t, int> sent_while_halving() {
         if (ranks.rank() != 0) return;
         for (const ddl::recording::event& each : ranks.log()) {
             if (each.kind != ddl::recording::direction::send) continue;
-            if (sent.second < 0) sent.second = each.peer;
+            if (each.bytes == 32'768) sent.second = each.peer;
             ++sent.first;
         }
     });
@@ -105,13 +109,15 @@ struct add_but_on_five {
 
 struct in_order : ddl::recording {
     explicit in_order(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    static constexpr bool on_one_host() noexcept { return true; }
 };
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(long_halves_go_to_the_rank_that_lies_closest_and_with_the_contract) {
+BOOST_AUTO_TEST_CASE(long_halves_go_to_the_rank_that_lies_closest_and_of_one_host_with_the_contract) {
     BOOST_TEST((sent_while_halving<in_order>() == std::pair<std::size_t, int>{9, 1}), "a neighbour");
     BOOST_TEST((sent_while_halving<dealt>() == std::pair<std::size_t, int>{9, 4}), "half of all ranks away");
+    BOOST_TEST((sent_while_halving<dealt_to_hosts>() == std::pair<std::size_t, int>{13, 4}), "behind 7 of a contract");
 }
 
 BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({2, 4, 6, 8}) * data::make({1, 2}), size, seed) {

@@ -61,11 +61,15 @@ bool combine_in_step(const Transport& wire) noexcept {
 inline constexpr int most_direct_ranks = 8;
 
 /// With whom the rounds of contracts over `wire` begin, so that the longest parts of what is halved go between ranks that lie close.
-/// Few ranks begin halves apart where they lie so: blocks, which rounds keep in the order of ranks, go directly among them.
+/// Few ranks of one host begin halves apart where they lie so: blocks, which rounds keep in the order of ranks, go directly among
+/// them. Between hosts a broadcast would cross with all that half of the ranks then have.
 template <class Transport>
 nearer first_pairs(const Transport& wire) noexcept {
-    if constexpr (requires { wire.dealt_in_turn(); })
-        if (wire.dealt_in_turn() && wire.size() > 2 && wire.size() <= most_direct_ranks &&
+    if constexpr (requires {
+                      wire.dealt_in_turn();
+                      wire.on_one_host();
+                  })
+        if (wire.dealt_in_turn() && wire.on_one_host() && wire.size() > 2 && wire.size() <= most_direct_ranks &&
             std::has_single_bit(static_cast<unsigned>(wire.size())))
             return nearer::halves_apart;
     return nearer::neighbours;
