@@ -27,7 +27,7 @@ MPIS = {name: each for name, each in peers.PEERS.items() if each.source == "mpi"
 MPIS["path"] = peers.Peer("path", "mpicxx", ["mpirun"], install="an MPI, or name another one by --mpi")
 # of direct_limits.hpp, where two of them are left to the processor
 ON_AMD = "AuthenticAMD" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
-LIMITS = {"one_shot": 4096, "mapped": 8192 if ON_AMD else 4096, "mapped_move": 8192,
+LIMITS = {"one_shot": 4096, "mapped": 8192 if ON_AMD else 4097, "mapped_move": 8192,
           "segment": 131072}
 SHORT = [1 << shift for shift in range(6, 18)]   # bytes of vectors among which the limits lie: 64 B to 128 KiB
 MOVED = [1 << shift for shift in range(6, 20)]   # of what a rank hands out where blocks only move: 64 B to 512 KiB
