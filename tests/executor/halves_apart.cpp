@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(long_halves_go_to_the_rank_that_lies_closest_and_of_one_hos
 
 BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({2, 4, 6, 8}) * data::make({1, 2}), size, seed) {
     on_dealt(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
-        for (const std::size_t count : {0, 1, 17, 1001, 2500, 20'003})
+        for (const std::size_t count : {0U, 1U, 17U, 1001U, 2500U, 20'003U})
             schedules<ddl::tuned, ddl::recursive_doubling, ddl::recursive_halving>::each(
                 [&]<class Schedule>() { sums<Schedule>(ranks, count); });
     });
@@ -131,7 +131,7 @@ BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({2, 4, 6, 8}
 BOOST_DATA_TEST_CASE(so_has_a_root_and_what_it_had_reaches_all, data::make({4, 8}) * data::make({1, 2}), size, seed) {
     on_dealt(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
         for (int root = 0; root < ranks.size(); ++root)
-            for (const std::size_t count : {700, 2500, 20'003}) {
+            for (const std::size_t count : {700U, 2500U, 20'003U}) {
                 auto values = small_values<int>(ranks.rank(), count);
                 ddl::reduce(ranks, values, ddl::sum{}, root);
                 const auto expected = sums_of_small_values(ranks.size(), count);
@@ -155,7 +155,7 @@ BOOST_DATA_TEST_CASE(operands_of_an_op_that_does_not_commute_are_combined_in_ran
                 if (all[i] != product_of(ranks.size(), i)) return false;
             return true;
         };
-        for (const std::size_t count : {1, 100, 1001, 5000})
+        for (const std::size_t count : {1U, 100U, 1001U, 5000U})
             schedules<ddl::tuned, ddl::recursive_doubling, ddl::tree>::each([&]<class Schedule>() {
                 std::vector<matrix> values(count);
                 for (std::size_t i = 0; i < count; ++i) values[i] = factor(ranks.rank(), i);
