@@ -8,7 +8,6 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include <algorithm>
 #include <array>
 #include <functional>
 #include <stdexcept>
@@ -35,7 +34,7 @@ namespace {
 
 /// Runs `body` on `size` ranks whose messages overtake each other as `seed` chooses.
 template <class Body>
-void on_dealt(int size, std::uint64_t seed, Body body, ddl::timeout limit = patient) {
+void on_dealt(int size, std::uint64_t seed, Body body) {
     ddl::recording::run(size,
                         [&](ddl::recording& wire) {
                             dealt ranks{wire.split(0, wire.rank())};
@@ -45,7 +44,7 @@ void on_dealt(int size, std::uint64_t seed, Body body, ddl::timeout limit = pati
                          .delays = true,
                          .eager_limit = seed % 2 == 0 ? std::size_t{0} : std::size_t{4096},
                          .marks = seed / 2 % 2 == 0,
-                         .limit = limit});
+                         .limit = patient});
 }
 
 template <class Schedule, class Ranks>
