@@ -39,6 +39,8 @@ struct first_of_both {  // a user's op that depends on the order of its operands
 
 template <class Element>
 concept has_index = requires(Element element) { element.index; };
+template <class Element>
+concept has_two_parts = requires(Element element) { element.imag(); };
 
 /// From -4 to 4, an integer from 0 to 99: the hash of SplitMix64, for a generator for each value would take minutes to seed.
 template <class Element>
@@ -51,7 +53,10 @@ Element value_of(int rank, std::size_t i, std::uint64_t seed) {
     if constexpr (std::is_same_v<Element, bool>) return x % 2 != 0;
     else if constexpr (std::is_same_v<Element, std::byte>) return static_cast<std::byte>(x);
     else if constexpr (has_index<Element>) return {static_cast<decltype(Element{}.value)>(value), rank};
-    else if constexpr (std::is_integral_v<Element>) return static_cast<Element>(x % 100);
+    else if constexpr (has_two_parts<Element>) {
+        using part = typename Element::value_type;
+        return {static_cast<part>(value), static_cast<part>(static_cast<double>(x % 1000) / 7)};
+    } else if constexpr (std::is_integral_v<Element>) return static_cast<Element>(x % 100);
     else return static_cast<Element>(static_cast<float>(value));
 }
 
@@ -71,6 +76,8 @@ void check(ddl::cuda_peer& team, std::size_t count, std::size_t offset, std::uin
     }
     thrust::device_vector<Element> in = mine;
     thrust::device_vector<Element> out(count + offset);
+    ddl::require_cuda(cudaMemset(thrust::raw_pointer_cast(out.data()), 0xff, out.size() * sizeof(Element)),
+                      "cudaMemset", team.rank(), team.device());  // padding too: tools look at all of it
     const auto part = [&](auto& vector) {
         return std::span<Element>{thrust::raw_pointer_cast(vector.data()) + offset, count};
     };
@@ -122,15 +129,18 @@ void require_filled(const thrust::device_vector<Element>& got, Value value, cons
                 otherwise);
 }
 
-/// What is not folded into all outputs. Small whole numbers: sums are exact.
+/// What is not folded into all outputs. Small numbers, as an element holds them, so that accumulated sums are exact.
 template <class Element, class Team>
 void others(Team& team) {
     const int rank = team.rank();
     const int size = team.size();
     const auto ranks = static_cast<std::size_t>(size);
-    const auto value = [](int of, std::size_t i) { return (of * 7 + static_cast<int>(i % 11)) % 13; };
+    const auto value = [](int of, std::size_t i) {
+        const auto whole = static_cast<float>((of * 7 + static_cast<int>(i % 11)) % 13);
+        return static_cast<float>(static_cast<Element>(whole));
+    };
     const auto sum = [&](std::size_t i) {
-        int all = 0;
+        float all = 0;
         for (int of = 0; of < size; ++of) all += value(of, i);
         return all;
     };

@@ -10,4 +10,8 @@ struct alias_of {
     using type = Element;
 };
 
+/// Whether kernels can compute with `Element`: where they cannot, an op must take its alias.
+template <class Element>
+inline constexpr bool computed_by_kernels = true;
+
 }  // namespace ddl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/element/alias.hpp>
+#include <ddl/element/complex.hpp>
 #include <ddl/element/elements.hpp>
 
 #include <cuda_bf16.h>
@@ -28,13 +29,17 @@ template <>
 struct alias_of<__nv_fp8_e5m2> : like<float8_e5m2> {};
 
 template <class Element>
-    requires(!std::is_same_v<typename alias_of<Element>::type, Element>)
+    requires requires { alias_of<Element>::name; }
 struct naming<Element> : alias_of<Element> {};
 template <class Element>
-    requires(!std::is_same_v<typename alias_of<Element>::type, Element>)
+    requires requires { alias_of<Element>::name; }
 struct accumulation<Element> {
     using type = wide_t<typename alias_of<Element>::type>;
 };
+
+/// See `complex_parts`.
+template <class Part>
+inline constexpr bool computed_by_kernels<std::complex<Part>> = false;
 
 static_assert(element<__half> && sizeof(__half) == sizeof(half));
 static_assert(element<__nv_bfloat16> && sizeof(__nv_bfloat16) == sizeof(bfloat16));
