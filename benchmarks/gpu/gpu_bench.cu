@@ -13,6 +13,7 @@
 #include <map>
 #include <random>
 
+#include "../compare/tensors.hpp"
 #include "grid_header.hpp"
 #include "problem.cuh"
 #include "report.cuh"
@@ -138,11 +139,12 @@ void short_vectors(report& out, int size, std::size_t bytes, cudaStream_t stream
     problem<float> ranks{size, count, fresh_seed()};
     using body = ddl::grid_one_shot<ddl::sum, float>;
     const int blocks = ranks.most_blocks<body>();
-    if (count > body::most(std::min(blocks, ddl::grid_window::inbox_blocks))) {
+    if (bytes > ddl::grid_limits{}.longest_one_shot(size)) return;  // no program has it
+    if (count > body::most(std::min(blocks, ddl::grid_window::inbox_blocks(size)))) {
         out.row("one-shot p=%d %6zu B  left out: more than the inboxes of %d blocks hold", size, bytes, blocks);
         return;
     }
-    const auto shape = ddl::one_shot_shape<body>(count, blocks, ddl::longest_device_block);
+    const auto shape = ddl::one_shot_shape<body>(count, size, blocks, ddl::longest_device_block);
     const auto shot = [&] { ranks.launch(body{ranks.places, count, {}}, shape, stream); };
     const auto barrier = [&] { ranks.launch(empty_barrier<float>{ranks.places}, shape, stream); };
     ranks.check("one-shot", shot);
@@ -228,6 +230,44 @@ void library_calls(report& out, int size, std::size_t bytes) {
     require_success(cudaEventDestroy(fork), "cudaEventDestroy");
 }
 
+/// The gradients of a model by `ddl::allreduce_n`, beside a call for each, and a call for one vector of as many elements.
+void many_tensors(report& out, int size, const char* model) {
+    const compare::tensor_list list = compare::tensors_of(model);
+    const std::uint64_t seed = fresh_seed();
+    ddl::cuda_peer::run(size, [&](ddl::cuda_peer& team) {
+        const device_memory memory{list.total() * sizeof(float)};
+        const std::span<float> whole{memory.as<float>(), list.total()};
+        std::vector<std::span<float>> gradients;
+        for (const auto& [first, count] : list.all()) gradients.push_back(whole.subspan(first, count));
+        const own_stream stream;
+        auto queued = team.on(stream);
+        const auto refill = [&] { fill_with_random_values(whole.data(), whole.size(), seed, team.rank()); };
+        const auto milliseconds = [&](const char* what, const auto& calls) {
+            refill();
+            require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+            ddl::barrier(team);
+            calls();
+            queued.wait();
+            require_sums(whole.data(), whole.size(), seed, size, what);
+            return 1e3 * slowest_rank(team.host(), [&] {
+                       calls();
+                       queued.wait();
+                   });
+        };
+        const double together = milliseconds("allreduce_n", [&] { ddl::allreduce_n(queued, gradients); });
+        const double one_by_one = milliseconds("a call for each", [&] {
+            for (const std::span<float>& each : gradients) ddl::allreduce(queued, each);
+        });
+        const double as_one = milliseconds("one vector", [&] { ddl::allreduce(queued, whole); });
+        if (team.rank() == 0)
+            out.row(
+                "ddl::allreduce_n of the %3zu gradients of %-8s p=%d, %6.1f MiB  %7.3f ms; a call for each %7.3f ms, %5.2f times "
+                "as long; one vector %7.3f ms",
+                gradients.size(), model, size, static_cast<double>(whole.size_bytes()) / mebi, together, one_by_one,
+                one_by_one / together, as_one);
+    });
+}
+
 /// Two ranks of this process that share a GPU, each with its own vector and stream, through the host; beside the slowest of what
 /// must be done at the least: copies one way, the other way, and the host's collective, by both ranks at the same time.
 void through_the_host(report& out, std::size_t bytes) {
@@ -279,7 +319,7 @@ int measure(const char* header) {
     const own_stream stream;
     const double rate = 1e9 * add_rate(64 * mebi, stream).plain;  // which estimates go by
     for (const int size : {2, 4, 8})
-        for (std::size_t bytes = 8; bytes <= 65536; bytes *= bytes < 1024 ? 8 : 4)
+        for (std::size_t bytes = 8; bytes <= 262144; bytes *= bytes < 1024 ? 8 : 4)
             if (out.has_time_for("one-shot", 1e4 * static_cast<double>(bytes) * size * size, rate))
                 short_vectors(out, size, bytes, stream);
     std::vector<ddl::grid_row> grids;
@@ -303,6 +343,9 @@ int measure(const char* header) {
         for (const std::size_t bytes : {std::size_t{8}, 8 * kibi, mebi, 64 * mebi})
             if (out.has_time_for("ddl::allreduce", 2500.0 * size * static_cast<double>(bytes), rate))
                 library_calls(out, size, bytes);
+    for (const char* const model : {"resnet50", "gpt2"})
+        for (const int size : {2, 4, 8})
+            if (out.has_time_for("ddl::allreduce_n", 30.0 * 2 * 5e8 * size, rate)) many_tensors(out, size, model);
     for (const std::size_t bytes : {64 * kibi, mebi, 16 * mebi, 64 * mebi, 256 * mebi})
         // 40 times, at what a core's memory or a bus may bear
         if (out.has_time_for("staged", 40.0 * 2 * static_cast<double>(bytes), 2e9)) through_the_host(out, bytes);

@@ -28,8 +28,8 @@ __global__ void fill(Element* to, std::size_t count, std::uint64_t seed, int ran
 /// Counts the elements that are further from the sum in double precision than a rounding of `float` for each operand, whose
 /// sums stay below the number of ranks, and one of `Element`: `precision` of the value, `least` near zero.
 template <class Element>
-__global__ void compare(const Element* got, std::size_t count, std::uint64_t seed, int ranks, double precision,
-                        double least, unsigned long long* wrong) {
+__global__ void compare_sums(const Element* got, std::size_t count, std::uint64_t seed, int ranks, double precision,
+                             double least, unsigned long long* wrong) {
     for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count;
          i += std::size_t{gridDim.x} * blockDim.x) {
         double exact = 0;
@@ -57,8 +57,8 @@ void require_sums(const Element* got, std::size_t count, std::uint64_t seed, int
     require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     unsigned long long found = 0;
     require_success(cudaMemset(wrong.as<void>(), 0, sizeof found), "cudaMemset");
-    compare<<<1024, 256>>>(got, count, seed, ranks, precision, least, wrong.as<unsigned long long>());
-    require_success(cudaGetLastError(), "compare");
+    compare_sums<<<1024, 256>>>(got, count, seed, ranks, precision, least, wrong.as<unsigned long long>());
+    require_success(cudaGetLastError(), "compare_sums");
     require_success(cudaMemcpy(&found, wrong.as<void>(), sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
     if (found != 0) throw std::runtime_error(what + ": " + std::to_string(found) + " elements are wrong");
 }

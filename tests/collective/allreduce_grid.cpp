@@ -19,7 +19,7 @@ inline constexpr ddl::grid_limits ddl::grid_limits_of<grid_of_threads>{.grids = 
 
 namespace {
 
-constexpr std::size_t short_and_long[] = {0, 1, 7, 1000, 16384, 16385, 40'001};
+constexpr std::size_t short_and_long[] = {0, 1, 7, 1000, 16384, 16385, 40'001, 70'001};
 
 /// What a vector of a device is to the library: its `data()` is a pointer class.
 template <class Type>
@@ -190,17 +190,25 @@ BOOST_AUTO_TEST_CASE(what_a_grid_leaves_is_thrown_by_its_request) {
 BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {
     using narrow = ddl::grid_one_shot<ddl::sum, std::int8_t>;
     using wide = ddl::grid_one_shot<ddl::sum, double>;
-    const auto holds = []<class Body>(std::size_t count, int blocks) {
-        const auto shape = ddl::one_shot_shape<Body>(count, blocks, 512);
+    const auto holds = []<class Body>(std::size_t count, int ranks, int blocks) {
+        const auto shape = ddl::one_shot_shape<Body>(count, ranks, blocks, 512);
         return shape.blocks >= 1 && shape.blocks <= blocks && shape.threads % 32 == 0 && shape.threads <= 512 &&
                static_cast<std::size_t>(shape.blocks) <= Body::parcels(count) && count <= Body::most(shape.blocks);
     };
-    for (const int blocks : {1, 7, 32, 500})
-        for (std::size_t count = 1; count <= narrow::most(std::min(blocks, 32)); count += 1 + count / 5) {
-            BOOST_TEST(holds.template operator()<narrow>(count, blocks));
-            if (count <= wide::most(std::min(blocks, 32)))
-                BOOST_TEST(holds.template operator()<wide>(count, blocks), count << " doubles in " << blocks);
+    for (const int ranks : {2, 3, 8})
+        for (const int blocks : {1, 7, 32, 500}) {
+            const int room = std::min(blocks, ddl::grid_window::inbox_blocks(ranks));
+            for (std::size_t count = 1; count <= narrow::most(room); count += 1 + count / 5) {
+                BOOST_TEST(holds.template operator()<narrow>(count, ranks, blocks));
+                if (count <= wide::most(room))
+                    BOOST_TEST(holds.template operator()<wide>(count, ranks, blocks),
+                               count << " doubles in " << blocks);
+            }
         }
+    // what limits call short has room
+    for (int ranks = 1; ranks <= ddl::grid_window::most_ranks; ++ranks)
+        BOOST_TEST(ddl::grid_limits{}.longest_one_shot(ranks) ==
+                   4 * ddl::grid_one_shot<ddl::sum, float>::most(ddl::grid_window::inbox_blocks(ranks)));
     BOOST_TEST(ddl::two_shot_shape<float>(1, 4, 100, 512).blocks == 1);
     BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 100, 512).blocks == 100);
     BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 10'000, 512).blocks ==

@@ -131,17 +131,40 @@ BOOST_DATA_TEST_CASE(vectors_that_begin_anywhere_are_folded_alike, data::xrange(
                             [](int rank, std::size_t i) { return rank * 1000 + static_cast<std::int32_t>(i); });
 }
 
-BOOST_AUTO_TEST_CASE(shares_of_blocks_cover_every_element_once) {
-    for (int ranks = 1; ranks <= 5; ++ranks)
-        for (int blocks = 1; blocks <= 4; ++blocks)
-            for (const std::size_t count : counts) {
-                std::size_t at = 0;
-                for (int rank = 0; rank < ranks; ++rank)
-                    for (int block = 0; block < blocks; ++block) {
-                        const auto share = ddl::grid_share<std::int16_t>::of_vector(count, ranks, rank, blocks, block);
-                        if (share.count != 0) BOOST_REQUIRE_EQUAL(share.first, at);
-                        at += share.count;
-                    }
-                BOOST_REQUIRE_EQUAL(at, count);
+namespace {
+
+/// How often each of `count` elements comes to a thread of the blocks of all ranks, where they share a row.
+template <class Element, std::size_t Together>
+std::vector<int> visits(std::size_t count, bool aligned, int ranks, int blocks, int threads) {
+    std::vector<int> seen(count);
+    ddl::host_threads together{threads};
+    for (int rank = 0; rank < ranks; ++rank)
+        for (int block = 0; block < blocks; ++block)
+            for (int thread = 0; thread < threads; ++thread) {
+                const ddl::timeout limit{1};
+                ddl::host_block space{rank, block, blocks, limit, together, static_cast<std::size_t>(thread)};
+                ddl::each_packet<Together, Element>(
+                    space, ddl::grid_share::of_all(space, ranks), count, aligned,
+                    [&]<std::size_t Count>(std::size_t at, std::size_t stride) {
+                        constexpr std::size_t unit = ddl::kernel::packet_elements<Element>;
+                        for (std::size_t i = 0; i < Count; ++i)
+                            for (std::size_t k = 0; k < unit; ++k) ++seen.at((at + i * stride) * unit + k);
+                    },
+                    [&](std::size_t at) { ++seen.at(at); });
             }
+    return seen;
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(each_element_of_a_row_comes_to_one_thread,
+                     data::xrange(1, 5) * data::xrange(1, 5) * data::make({1, 3}), ranks, blocks, threads) {
+    for (const std::size_t count : counts) {
+        const std::vector<int> once(count, 1);
+        for (const bool aligned : {false, true}) {
+            BOOST_TEST((visits<std::int16_t, 4>(count, aligned, ranks, blocks, threads) == once));
+            BOOST_TEST((visits<double, 1>(count, aligned, ranks, blocks, threads) == once));
+            BOOST_TEST((visits<triple, 2>(count, aligned, ranks, blocks, threads) == once));
+        }
+    }
 }

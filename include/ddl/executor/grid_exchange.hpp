@@ -4,6 +4,8 @@
 #include <ddl/executor/grid_meeting.hpp>
 #include <ddl/executor/grid_share.hpp>
 
+#include <algorithm>
+
 namespace ddl {
 
 /// An all-to-all, fused: two ranks halve the pair of blocks that they have for each other, and each exchanges a half. A thread
@@ -23,7 +25,7 @@ struct grid_exchange {
             const int lane = space.block() % lanes;
             const int helpers = (space.blocks() - lane + lanes - 1) / lanes;
             for (int i = lane; i < ranks.size; i += lanes)
-                exchange(space, (space.rank() + i) % ranks.size, helpers, space.block() / lanes);
+                exchange(space, (space.rank() + i) % ranks.size, {helpers, space.block() / lanes});
         });
     }
 
@@ -31,12 +33,14 @@ private:
     static constexpr std::size_t together = 2;  // pairs of packets that a thread has in flight
 
     template <class Space>
-    constexpr void exchange(Space& space, int peer, int helpers, int helper) const {
-        using share = grid_share<Element>;
+    constexpr void exchange(Space& space, int peer, grid_share share) const {
         const int rank = space.rank();
-        const auto mine = rank == peer ? share::of_run(0, each, helpers, helper)
-                                       : share::of_vector(each, 2, rank < peer ? 0 : 1, helpers, helper);
-        const auto place = [&](int of) { return static_cast<std::size_t>(of) * each + mine.first; };
+        constexpr std::size_t unit = kernel::packet_elements<Element>;
+        const std::size_t half = (each / unit + 1) / 2 * unit;  // cut between packets
+        const std::size_t cut = rank == peer || half > each ? each : half;
+        const std::size_t first = rank > peer ? cut : 0;
+        const std::size_t length = rank > peer ? each - cut : cut;
+        const auto place = [&](int of) { return static_cast<std::size_t>(of) * each + first; };
         const Element* const ours = ranks.in[rank] + place(peer);
         const Element* const theirs = ranks.in[peer] + place(rank);
         Element* const to_us = ranks.out[rank] + place(peer);
@@ -44,7 +48,7 @@ private:
         const auto all = reinterpret_cast<std::uintptr_t>(ours) | reinterpret_cast<std::uintptr_t>(theirs) |
                          reinterpret_cast<std::uintptr_t>(to_us) | reinterpret_cast<std::uintptr_t>(to_them);
         each_packet<together, Element>(
-            space, mine.count, all % sizeof(kernel::packet) == 0,
+            space, share, length, all % sizeof(kernel::packet) == 0,
             [&]<std::size_t Count>(std::size_t at, std::size_t stride) {
                 const auto byte = [&](std::size_t i) { return (at + i * stride) * sizeof(kernel::packet); };
                 kernel::packet sent[Count];

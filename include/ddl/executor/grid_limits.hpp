@@ -13,13 +13,17 @@ struct grid_row {
     int blocks = 1;
 };
 
-/// When a vector is short, and how many threads fold it. Nobody has measured these on a GPU yet.
+/// When a vector is short, and how many threads fold it: as an H200 wants it whose ranks share it, and no other GPU has been asked.
 struct grid_limits {
-    std::size_t one_shot = std::size_t{1} << 16;  // bytes of the longest vector that every rank folds alone
+    std::size_t one_shot = std::size_t{1} << 16;  // bytes of the longest vector that each of many ranks folds alone
     int threads = 512;                            // of a block, at most
     std::size_t table = std::size_t{24} << 10;    // bytes that list tensors, in the arguments of a launch
     grid_row grids[16] = {};                      // of vectors whose blocks meet; the first that fits counts
 
+    /// Bytes of the longest vector that each of so many ranks folds alone: all of it goes to every peer, and two ranks have one.
+    constexpr std::size_t longest_one_shot(int ranks) const noexcept {
+        return one_shot * (ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1);
+    }
     /// Blocks of a rank that has `most` at once: fewer where a row says so.
     constexpr int blocks(int ranks, std::size_t bytes, int most) const noexcept {
         for (const grid_row& row : grids)

@@ -4,6 +4,7 @@
 #include <ddl/executor/call.hpp>
 #include <ddl/executor/grid_fold.hpp>
 #include <ddl/executor/grid_meeting.hpp>
+#include <ddl/executor/partition.hpp>
 
 namespace ddl {
 
@@ -33,18 +34,14 @@ private:
 
     template <class Space>
     constexpr void work(Space& space) const {
-        using share = grid_share<Element>;
         const int rank = space.rank();
         const partition blocks{count, ranks.size};
-        const bool from_root = What == collective::scatter || What == collective::broadcast;
+        const bool shared = What == collective::broadcast;
+        const std::size_t length = shared ? count : blocks.length(rank);
         const std::size_t own = blocks.first(rank);
-        const share mine = What == collective::broadcast
-                               ? share::of_vector(count, ranks.size, rank, space.blocks(), space.block())
-                               : share::of_run(0, blocks.length(rank), space.blocks(), space.block());
         const Element* const from =
-            ranks.in[from_root ? root : rank] + (What == collective::scatter ? own : 0) + mine.first;
-        const std::size_t target =
-            mine.first + (What == collective::all_gather || What == collective::gather ? own : 0);
+            ranks.in[shared || What == collective::scatter ? root : rank] + (What == collective::scatter ? own : 0);
+        const std::size_t target = What == collective::all_gather || What == collective::gather ? own : 0;
         const grid_receivers receivers = What == collective::gather    ? grid_receivers{root, root + 1}
                                          : What == collective::scatter ? grid_receivers{rank, rank + 1}
                                                                        : grid_receivers{0, ranks.size};
@@ -55,7 +52,8 @@ private:
         std::uintptr_t all = reinterpret_cast<std::uintptr_t>(from);
         each_receiver([&](Element* to) { all |= reinterpret_cast<std::uintptr_t>(to); });
         each_packet<together, Element>(
-            space, mine.count, all % sizeof(kernel::packet) == 0,
+            space, shared ? grid_share::of_all(space, ranks.size) : grid_share::of_rank(space), length,
+            all % sizeof(kernel::packet) == 0,
             [&]<std::size_t Count>(std::size_t at, std::size_t stride) {
                 const auto place = [&](std::size_t i) { return (at + i * stride) * sizeof(kernel::packet); };
                 kernel::packet kept[Count];

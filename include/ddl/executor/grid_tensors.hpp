@@ -3,6 +3,7 @@
 
 #include <ddl/executor/grid_fold.hpp>
 #include <ddl/executor/grid_meeting.hpp>
+#include <ddl/executor/partition.hpp>
 
 namespace ddl {
 
@@ -63,6 +64,11 @@ public:
         }
         return low;
     }
+    /// Whether all packets up to `last` are whole that begin in `tensor`, behind its first.
+    constexpr bool holds(int tensor, std::size_t last) const noexcept {
+        const std::size_t here = row(tensor);
+        return (words_[here + 1] & 1) != 0 && (last - words_[here] + 1) * unit <= words_[here + 1] >> 1;
+    }
     constexpr Element* address(const place& of, int rank) const noexcept {
         return reinterpret_cast<Element*>(
                    static_cast<std::uintptr_t>(words_[of.row + 2 + static_cast<std::size_t>(rank)])) +
@@ -100,41 +106,31 @@ private:
     using fold = grid_fold<Op, Element>;
     using place = typename grid_table<Element, Bytes>::place;
 
-    /// Packets that a thread folds at a time: fewer than where all have one base, for each has its own addresses to keep.
-    static constexpr std::size_t together = fold::together > 1 ? fold::together / 2 : 1;
-
     template <class Space>
     constexpr void work(Space& space) const {
-        const partition of_ranks{table.packets(), ranks.size};
-        const partition of_blocks{of_ranks.length(space.rank()), space.blocks()};
-        const std::size_t begin = of_ranks.first(space.rank()) + of_blocks.first(space.block()) + space.thread();
-        const std::size_t end = of_ranks.first(space.rank()) + of_blocks.first(space.block() + 1);
-        if (begin >= end) return;
-        int tensor = table.tensor_of(begin);
-        for (std::size_t at = begin; at < end; at += space.threads() * together) {
-            const int before = tensor;
-            place places[together];
-            bool whole = true;
-            kernel::unrolled<together>([&](auto i) {
-                places[i] = table.find(at + i * space.threads(), end, tensor);
-                whole = whole && places[i].whole;
-            });
-            if (whole) {
-                reduce<together>(space, places);
-                continue;
-            }
-            tensor = before;  // found again rather than kept: registers are scarce
-            for (std::size_t i = 0; i < together; ++i)
-                reduce_one(space, table.find(at + i * space.threads(), end, tensor));
+        const auto stride = static_cast<std::uint32_t>(space.threads());  // short counts, for registers are scarce
+        const auto turn = static_cast<std::uint32_t>(stride * fold::together);
+        const std::size_t end = table.packets();
+        const auto [blocks, block] = grid_share::of_all(space, ranks.size);
+        std::size_t at = static_cast<std::uint32_t>(block) * turn + space.thread();
+        if (at >= end) return;
+        for (int tensor = table.tensor_of(at); at < end; at += static_cast<std::uint32_t>(blocks) * turn) {
+            const place first = table.find(at, end, tensor);
+            if (table.holds(tensor, at + turn - stride)) reduce<fold::together>(space, first);
+            else
+                for (std::uint32_t on = 0; on < turn; on += stride) reduce_one(space, table.find(at + on, end, tensor));
         }
     }
 
+    /// As many packets as there are threads apart, from one on.
     template <std::size_t Count, class Space>
-    constexpr void reduce(Space& space, const place (&places)[Count]) const {
+    constexpr void reduce(Space& space, const place& first) const {
         if constexpr (kernel::fills_packets<Element>) {
+            const auto stride = static_cast<std::uint32_t>(space.threads() * sizeof(kernel::packet));
             const auto bytes = [&](int rank) {
-                return
-                    [&, rank](std::size_t i) { return reinterpret_cast<std::byte*>(table.address(places[i], rank)); };
+                return [=, begin = reinterpret_cast<std::byte*>(table.address(first, rank))](std::size_t i) {
+                    return begin + i * stride;
+                };
             };
             fold::template packets<Count>(space, ranks.size, {0, ranks.size}, op, bytes, bytes);
         }
@@ -142,7 +138,7 @@ private:
 
     template <class Space>
     constexpr void reduce_one(Space& space, const place& one) const {
-        if (one.whole) return reduce<1>(space, {one});
+        if (one.whole) return reduce<1>(space, one);
         for (std::size_t k = 0; k < one.count; ++k) {
             const auto at = [&](int rank) { return table.address(one, rank) + k; };
             fold::element(ranks.size, {0, ranks.size}, op, at, at);

@@ -4,6 +4,7 @@
 #include <ddl/executor/call.hpp>
 #include <ddl/executor/grid_fold.hpp>
 #include <ddl/executor/grid_meeting.hpp>
+#include <ddl/executor/partition.hpp>
 
 namespace ddl {
 
@@ -28,27 +29,25 @@ struct grid_two_shot {
 
 private:
     using fold = grid_fold<Op, Element>;
-    using share = grid_share<Element>;
 
     template <class Space>
     constexpr void work(Space& space) const {
-        const int rank = space.rank();
-        share mine{};
+        grid_share share = grid_share::of_all(space, ranks.size);
         grid_receivers receivers{0, ranks.size};
-        std::size_t shift = 0;  // the output begins with so many elements less than the input
+        std::size_t from = 0;  // where what is folded begins in the inputs; the outputs begin with it
+        std::size_t length = count;
         if constexpr (What == collective::reduce_scatter) {
+            const int rank = space.rank();
             const partition blocks{count, ranks.size};
-            shift = blocks.first(rank);
-            mine = share::of_run(shift, blocks.length(rank), space.blocks(), space.block());
+            share = grid_share::of_rank(space);
             receivers = {rank, rank + 1};
-        } else {
-            mine = share::of_vector(count, ranks.size, rank, space.blocks(), space.block());
-            if constexpr (What == collective::reduce) receivers = {root, root + 1};
+            from = blocks.first(rank);
+            length = blocks.length(rank);
+        } else if constexpr (What == collective::reduce) {
+            receivers = {root, root + 1};
         }
-        const std::size_t from = mine.first;
-        const std::size_t to = mine.first - shift;
         each_packet<fold::together, Element>(
-            space, mine.count, aligned(receivers, from, to),
+            space, share, length, aligned(receivers, from),
             [&]<std::size_t Count>(std::size_t at, std::size_t stride) {
                 const auto packets_of = [&](auto* base) {
                     return [=](std::size_t i) { return base + (at + i * stride) * sizeof(kernel::packet); };
@@ -56,21 +55,21 @@ private:
                 fold::template packets<Count>(
                     space, ranks.size, receivers, op,
                     [&](int peer) { return packets_of(reinterpret_cast<const std::byte*>(ranks.in[peer] + from)); },
-                    [&](int peer) { return packets_of(reinterpret_cast<std::byte*>(ranks.out[peer] + to)); });
+                    [&](int peer) { return packets_of(reinterpret_cast<std::byte*>(ranks.out[peer])); });
             },
             [&](std::size_t at) {
                 fold::element(
                     ranks.size, receivers, op, [&](int peer) { return ranks.in[peer] + from + at; },
-                    [&](int peer) { return ranks.out[peer] + to + at; });
+                    [&](int peer) { return ranks.out[peer] + at; });
             });
     }
 
     /// Whether packets can be loaded and stored.
-    constexpr bool aligned(grid_receivers receivers, std::size_t from, std::size_t to) const {
+    constexpr bool aligned(grid_receivers receivers, std::size_t from) const {
         std::uintptr_t all = 0;
         for (int peer = 0; peer < ranks.size; ++peer) all |= reinterpret_cast<std::uintptr_t>(ranks.in[peer] + from);
         for (int peer = receivers.first; peer < receivers.end; ++peer)
-            all |= reinterpret_cast<std::uintptr_t>(ranks.out[peer] + to);
+            all |= reinterpret_cast<std::uintptr_t>(ranks.out[peer]);
         return all % sizeof(kernel::packet) == 0;
     }
 };

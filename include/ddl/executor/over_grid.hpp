@@ -20,15 +20,25 @@ namespace ddl {
 
 /// What an element is on its way through a grid: one of ours with the same bits, where there is one that the op takes.
 template <class Op, class Element>
-using grid_element_t =
-    std::conditional_t<combines<Op, typename alias_of<Element>::type>, typename alias_of<Element>::type, Element>;
+consteval auto grid_element() {
+    using alias = typename alias_of<Element>::type;
+    if constexpr (combines<Op, alias>) return std::type_identity<alias>{};
+    else {
+        static_assert(
+            computed_by_kernels<Element>,
+            "ddl: kernels do not compute with std::complex; write the op as a template, or for ddl::complex_parts");
+        return std::type_identity<Element>{};
+    }
+}
+template <class Op, class Element>
+using grid_element_t = typename decltype(grid_element<Op, Element>())::type;
 
 /// The grid of a rank for a vector that is sent whole: a parcel for each thread, where the GPU has room.
 template <class Body>
-constexpr grid_shape one_shot_shape(std::size_t count, int blocks, int threads) noexcept {
+constexpr grid_shape one_shot_shape(std::size_t count, int ranks, int blocks, int threads) noexcept {
     const std::size_t most = std::min(Body::parcels_of_a_block, static_cast<std::size_t>(threads));
     const std::size_t parcels = Body::parcels(count);
-    const std::size_t room = static_cast<std::size_t>(std::min(blocks, grid_window::inbox_blocks));
+    const std::size_t room = static_cast<std::size_t>(std::min(blocks, grid_window::inbox_blocks(ranks)));
     // rather more parcels for a thread than more blocks than there are
     const std::size_t used = std::min((parcels + most - 1) / most, room);
     const std::size_t warps = ((parcels + used - 1) / used + 31) / 32 * 32;
@@ -91,11 +101,11 @@ void launch_fold(Transport& ranks, Call& here, const grid_ranks<Stored>& places,
     constexpr grid_limits limits = grid_limits_of<Transport>;
     using one_shot = grid_one_shot<Op, Stored>;
     if constexpr (one_shot::parcels_of_a_block != 0)
-        if (blocks_meet(ranks) && count * sizeof(Stored) <= limits.one_shot) {
+        if (blocks_meet(ranks) && count * sizeof(Stored) <= limits.longest_one_shot(places.size)) {
             const int blocks = most_blocks<one_shot>(ranks);
-            if (count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks)))
+            if (count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks(places.size))))
                 return here.launch(one_shot{places, count, op, What == collective::reduce ? root : -1},
-                                   one_shot_shape<one_shot>(count, blocks, limits.threads));
+                                   one_shot_shape<one_shot>(count, places.size, blocks, limits.threads));
         }
     using two_shot = grid_two_shot<Op, Stored, What>;
     here.launch(two_shot{places, count, op, root}, shared_shape<two_shot, Stored>(ranks, count));
@@ -257,9 +267,9 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
     else if (std::same_as<Op, no_op>)
         line.append("in one launch: every rank moves its block or share to where it belongs");
     else if ((What == collective::allreduce || What == collective::reduce) && blocks_meet(ranks) &&
-             count * sizeof(Element) <= limits.one_shot)
+             count * sizeof(Element) <= limits.longest_one_shot(ranks.size()))
         line.append("one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
-                    limits.one_shot);
+                    limits.longest_one_shot(ranks.size()));
     else
         line.append("fused two-shot in one launch: every rank folds its share into %s",
                     What == collective::allreduce ? "all outputs"

@@ -13,15 +13,18 @@ namespace ddl {
 class grid_window {
 public:
     static constexpr int most_ranks = 32;
-    static constexpr int most_blocks = 512;    // of a rank, in a call that meets
-    static constexpr int inbox_blocks = 32;    // of a rank, in a call whose data is its flag
-    static constexpr std::size_t inbox = 512;  // words that a block takes from each peer in such a call
+    static constexpr int most_blocks = 512;  // of a rank, in a call that meets
+    static constexpr std::size_t inbox =
+        512;  // words that a block takes from each peer in a call whose data is its flag
+
+    /// The most blocks of each rank in such a call: fewer where more peers send to them.
+    static constexpr int inbox_blocks(int ranks) noexcept { return ranks <= 2 ? 128 : ranks <= 4 ? 64 : 32; }
 
     constexpr grid_window(std::uint64_t* base, int ranks) noexcept
         : base_{base}, ranks_{static_cast<std::size_t>(ranks)} {}
 
     static constexpr std::size_t bytes(int ranks) noexcept {
-        return 8 * (before_inboxes + 2 * inbox_blocks * static_cast<std::size_t>(ranks) * inbox);
+        return 8 * (before_inboxes + 2 * index(inbox_blocks(ranks)) * index(ranks) * inbox);
     }
 
     /// How often a block of this rank has met its peers, and how often it has sent data as flags. Its own affair.
@@ -35,7 +38,9 @@ public:
 
     /// What block `block` of `peer` sends in its `shot`: the halves are used in turns, for a rank is at most one shot ahead.
     constexpr std::uint64_t* words_from(int peer, int block, std::uint64_t shot) const noexcept {
-        return base_ + before_inboxes + (((shot % 2) * inbox_blocks + index(block)) * ranks_ + index(peer)) * inbox;
+        return base_ + before_inboxes +
+               (((shot % 2) * index(inbox_blocks(static_cast<int>(ranks_))) + index(block)) * ranks_ + index(peer)) *
+                   inbox;
     }
     constexpr std::size_t ranks() const noexcept { return ranks_; }
 
