@@ -134,11 +134,20 @@ assert "pyddl" not in sys.modules, "importing torch is to stay cheap"
 dist.init_process_group("ddl", init_method="env://")
 rank, size = dist.get_rank(), dist.get_world_size()
 def of(rank, shape, dtype=torch.float32):
-    values = torch.randint(0, 2 if dtype == torch.bool else 4, shape, generator=torch.Generator().manual_seed(rank))
-    return values.to(dtype)
+    drawn = torch.Generator().manual_seed(rank)
+    values = torch.randint(0, 2 if dtype == torch.bool else 4, shape, generator=drawn, device="cpu")
+    return values.to(torch.get_default_device(), dtype)
 def same(found, expected):
-    assert found.dtype == expected.dtype and torch.equal(found.cpu().float(), expected.float()), (found, expected)
+    assert found.dtype == expected.dtype and torch.equal(found.cpu().float(), expected.cpu().float()), (found, expected)
 """
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def torch_on(request):
+    """The preamble `TORCH`, whose tensors lie on the host, or on a GPU where there is one."""
+    if request.param == "cuda" and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("no GPU that PyTorch knows")
+    return TORCH + f"torch.set_default_device({request.param!r})\n"
 
 
 TENSORFLOW = """

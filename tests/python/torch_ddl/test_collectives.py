@@ -98,8 +98,8 @@ say("done")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_each_against_an_oracle(ranks, count):
-    assert ranks(count, COLLECTIVES, preamble=TORCH).count("done") == count
+def test_each_against_an_oracle(ranks, torch_on, count):
+    assert ranks(count, COLLECTIVES, preamble=torch_on).count("done") == count
 
 
 @pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
@@ -109,7 +109,7 @@ def test_under_mpirun(mpirun):
     assert done.stdout.splitlines().count("done") == 2
 
 
-def test_layouts(ranks):
+def test_layouts(ranks, torch_on):
     ranks(2, """
 grid = torch.arange(12.0).reshape(3, 4)
 for view in (lambda t: t[:, ::2], lambda t: t.T, lambda t: t[1:, 1]):
@@ -134,10 +134,10 @@ assert leaf.tolist() == [2, 2, 2]
 for tensor, words in ((torch.eye(3).to_sparse(), "layout torch.sparse_coo"), (torch.ones(3, device="meta"), "device meta")):
     with refused(ValueError, f"all_reduce, rank {rank}: the tensor", words):
         dist.group.WORLD.allreduce([tensor])
-""", preamble=TORCH)
+""", preamble=torch_on)
 
 
-def test_mistakes_are_told_on_all_ranks(ranks):
+def test_mistakes_are_told_on_all_ranks(ranks, torch_on):
     ranks(2, """
 import pyddl
 with refused(ValueError, "torch.float8_e4m3fn, which ddl moves and does not combine"):
@@ -166,10 +166,10 @@ with refused(pyddl.Mismatch, "rank 0 sends 1 elements to rank 1, which expects 2
 with refused(pyddl.Unsupported, "name the source"): dist.recv(torch.ones(1))
 with refused(pyddl.Mismatch, "elements"): (dist.recv if rank else dist.send)(torch.ones(2 + rank), 1 - rank)
 dist.barrier()  # all of these leave the group as it was
-""", preamble=TORCH)
+""", preamble=torch_on)
 
 
-def test_work(ranks):
+def test_work(ranks, torch_on):
     ranks(2, """
 import pyddl, threading
 works = []
@@ -226,7 +226,7 @@ parts = [torch.empty(1), torch.empty(2)]
 with dist._coalescing_manager():
     for out, source in zip(parts, outs): dist.reduce_scatter_tensor(out, source)
 same(parts[1], torch.full((2,), 2.0 * rank))
-""", preamble=TORCH)
+""", preamble=torch_on)
 
 
 def test_functional_collectives(ranks):

@@ -31,7 +31,7 @@ ours = slice(rank * 12 // size, (rank + 1) * 12 // size)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_parallel_training_is_that_of_the_whole_batch(ranks, count):
+def test_parallel_training_is_that_of_the_whole_batch(ranks, torch_on, count):
     ranks(count, DDP + """
 alone = train(net(), inputs, targets)
 for more in ({}, {"bucket_cap_mb": 1e-4}, {"gradient_as_bucket_view": True, "static_graph": True}, {"find_unused_parameters": True}):
@@ -41,10 +41,10 @@ for more in ({}, {"bucket_cap_mb": 1e-4}, {"gradient_as_bucket_view": True, "sta
     dist.all_gather_into_tensor(every, found)
     assert (every == found).all(), "ranks differ"
     assert torch.allclose(found, alone, atol=1e-5), (found, alone)
-""", preamble=TORCH)
+""", preamble=torch_on)
 
 
-def test_hooks_of_gradients(ranks):
+def test_hooks_of_gradients(ranks, torch_on):
     ranks(2, DDP + """
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 def in_bfloat16(state, bucket):  # torch refuses it by its name where it has no CUDA
@@ -66,7 +66,7 @@ with unsure.no_sync():
 unsure(inputs[ours]).sum().backward()
 with unsure.join():  # uneven numbers of steps
     for _ in range(1 + rank): unsure(inputs[ours]).sum().backward()
-""", preamble=TORCH)
+""", preamble=torch_on)
 
 
 def test_a_gradient_that_a_rank_does_not_bring(ranks):
