@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// not under: thread
+// The walks are those of allreduce_sum, which the sanitizers see.
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""refused.py [--harness] CASE COMPILER FLAG... --twin FLAG...: a wrong call is refused, in the words it promises.
+"""refused.py [--harness] CASE COMPILER FLAG... [--twin FLAG...]: a wrong call is refused, in the words it promises.
 
 CASE holds a line `// expect: <sentence>`, and under `#ifdef DDL_WRONG` the wrong call, else its twin. The flags after
---twin are for the twin alone. With --harness, CASE is itself wrong: its line `// finding: <words>` is what must be found.
+--twin are for the twin alone, which is compiled if that is there. With --harness, CASE is itself wrong: its line `// finding: <words>` is what must be found.
 """
 import os
 import pathlib
@@ -40,6 +40,8 @@ def findings(case, compiler, flags, twin_flags):
                 yield f"the sentence is absent: {sentence}\n{output}"
         if errors != 1:
             yield f"the wrong call prints {errors} errors, expected one:\n{output}"
+    if twin_flags is None:
+        return
     code, output = compiled(compiler, [*flags, *twin_flags], case)
     if code != 0:
         yield f"the twin does not compile:\n{output}"
@@ -51,7 +53,9 @@ arguments = sys.argv[1:]
 harness = arguments[:1] == ["--harness"]
 case, compiler, *rest = arguments[harness:]
 case = pathlib.Path(case)
-flags, twin_flags = rest[: rest.index("--twin")], rest[rest.index("--twin") + 1 :]
+flags, twin_flags = rest, None
+if "--twin" in rest:
+    flags, twin_flags = rest[: rest.index("--twin")], rest[rest.index("--twin") + 1 :]
 found = list(findings(case, compiler, flags, twin_flags))
 print("\n".join(found) or "refused as promised")
 if harness:
