@@ -54,10 +54,12 @@ struct contract_round {
     int to = -1;
     int from = -1;
     testimony of = testimony::all;
+    nearer close;  // with whom all of them begin
 
     static constexpr int count(int size) noexcept { return recursive_doubling::rounds(size); }
 
-    [[gnu::always_inline]] contract_round(int rank, int size, int round, nearer close = nearer::neighbours) noexcept {
+    [[gnu::always_inline]] contract_round(int rank, int size, int round, nearer first = nearer::neighbours) noexcept
+        : close{first} {
         if (std::has_single_bit(static_cast<unsigned>(size))) {  // the same at once
             to = from = rank ^ distance_of_pairs(size, round, close);
             of = to < rank ? testimony::below : testimony::above;

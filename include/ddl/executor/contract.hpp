@@ -27,7 +27,7 @@ struct folded_rider {
 
     std::byte* arrival() const noexcept { return room.other; }
     riding_part leaving(const contract_round& peers, int rank, int round, int size) {
-        if (!load.moves(rank, peers.to, round, size)) return {room.own, 0};
+        if (!load.moves(rank, peers.to, round, size, peers.close)) return {room.own, 0};
         if (payload != room.own) {  // who gives up has its buffer back, and MPI cannot take a message back
             kernel::copy(payload, room.own, load.cut.bytes);
             payload = room.own;
@@ -35,7 +35,7 @@ struct folded_rider {
         return {room.own, load.cut.bytes};
     }
     void take(const contract_round& peers, int rank, int round, int size) {
-        if (!load.moves(peers.from, rank, round, size)) return;
+        if (!load.moves(peers.from, rank, round, size, peers.close)) return;
         join(peers.of, payload, room.other, load.cut.bytes);
         payload = room.other;
         std::swap(room.own, room.other);
@@ -87,8 +87,8 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
     for (int round = 0, rounds = contract_round::count(size); round < rounds; ++round) {
         where.round = round;
         const contract_round peers{rank, size, round, first_pairs(wire)};
-        const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size);
-        bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size);
+        const bool gives = known.differ == 0 && load.moves(rank, peers.to, round, size, peers.close);
+        bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size, peers.close);
         const load_part given = load.given(rank, round);
         const load_part kept = load.kept(rank, round);
         const bool comes_along = may_ride && kept.cut.pieces == 1;

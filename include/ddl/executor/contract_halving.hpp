@@ -36,7 +36,7 @@ struct halving_load {
         }
         return all;
     }
-    bool moves(int from, int to, int, int) const noexcept { return from >= 0 && to >= 0; }
+    bool moves(int from, int to, int, int, nearer) const noexcept { return from >= 0 && to >= 0; }
     load_part given(int rank, int round) const noexcept { return part(rank, round, peer(rank, round)); }
     load_part kept(int rank, int round) const noexcept { return part(rank, round, rank); }
 

@@ -136,14 +136,13 @@ struct contract_load {
     flow way = flow::among_all;
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
-    nearer close = nearer::neighbours;   // see `first_pairs`
 
     /// Of a contract that brings none.
     template <class Transport>
     static contract_load none(const Transport& wire) noexcept {
         return {load_cut{wire, 0, 1, flow::among_all}};
     }
-    bool moves(int from, int to, int round, int size) const noexcept {
+    bool moves(int from, int to, int round, int size, nearer close) const noexcept {
         return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size, close);
     }
     load_part given(int, int) const noexcept { return {0, cut}; }

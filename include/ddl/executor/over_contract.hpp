@@ -134,8 +134,7 @@ template <class Op, class Element, class Checking, message_transport Transport>
     using accumulator = accumulator_t<Op, Element>;
     const contract_room room{wire, cut.bytes};
     const std::byte* const result = here.compare_and_carry(
-        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count), first_pairs(wire)},
-        join_bytes<accumulator>(op));
+        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count)}, join_bytes<accumulator>(op));
     here.end();
     return reinterpret_cast<const accumulator*>(result);
 }
@@ -243,7 +242,7 @@ const std::byte* carry_from_root(message_call<Checking, Transport>& here, Transp
                                  const Element* data, int root) {
     const auto* const own = reinterpret_cast<const std::byte*>(data);
     const std::byte* const result =
-        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own, first_pairs(wire)},
+        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own},
                                [](testimony, const std::byte*, std::byte*, std::size_t) {});
     here.end();
     return result;
