@@ -190,6 +190,7 @@ BOOST_AUTO_TEST_CASE(what_a_grid_leaves_is_thrown_by_its_request) {
 BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {
     using narrow = ddl::grid_one_shot<ddl::sum, std::int8_t>;
     using wide = ddl::grid_one_shot<ddl::sum, double>;
+    using floats = ddl::grid_one_shot<ddl::sum, float>;
     const auto holds = []<class Body>(std::size_t count, int ranks, int blocks) {
         const auto shape = ddl::one_shot_shape<Body>(count, ranks, blocks, 512);
         return shape.blocks >= 1 && shape.blocks <= blocks && shape.threads % 32 == 0 && shape.threads <= 512 &&
@@ -208,7 +209,7 @@ BOOST_AUTO_TEST_CASE(shapes_have_work_for_each_block_and_room_for_each_parcel) {
     // what limits call short has room
     for (int ranks = 1; ranks <= ddl::grid_window::most_ranks; ++ranks)
         BOOST_TEST(ddl::grid_limits{}.longest_one_shot(ranks) ==
-                   4 * ddl::grid_one_shot<ddl::sum, float>::most(ddl::grid_window::inbox_blocks(ranks)));
+                   4 * floats::most(ddl::grid_window::inbox_blocks(ranks)));
     BOOST_TEST(ddl::two_shot_shape<float>(1, 4, 100, 512).blocks == 1);
     BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 100, 512).blocks == 100);
     BOOST_TEST(ddl::two_shot_shape<float>(std::size_t{1} << 30, 4, 10'000, 512).blocks ==
