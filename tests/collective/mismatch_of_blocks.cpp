@@ -23,6 +23,8 @@
 
 namespace {
 
+constexpr std::size_t long_block = 4000;  // elements: it follows the message that says what is called
+
 using every_place = std::tuple<places::messages<1>, places::messages<2>, places::messages<4>>;
 
 /// One of `size` ranks calls something else than the rest, each in turn: nothing is written, and all hear of it.
@@ -63,6 +65,10 @@ void disagree(const char* name, Call call) {
                                                                 std::vector<int> block(each);
                                                                 auto all = at(size - 1, each * p);
                                                                 ddl::scatter(ranks, all, block, size - 1);
+                                                            },
+                                                            [&] {
+                                                                std::vector<int> all(long_block * p), out(all);
+                                                                ddl::all_to_all(ranks, all, out);
                                                             }};
             for (int one = 0; one<size; one += size> 4 ? 3 : 1)
                 for (std::size_t other = 0; other < others.size(); ++other) {
@@ -123,6 +129,26 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_all_to_all, Place, every_place) {
     });
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_all_to_all_of_long_blocks, Place, every_place) {
+    disagree<Place>("all_to_all of long blocks", [](auto& ranks, std::size_t, std::vector<int>& out) {
+        const std::vector<int> all(long_block * static_cast<std::size_t>(ranks.size()), 1);
+        std::vector<int> result(all.size(), -7);
+        const ddl::error failure = error_of([&] { ddl::all_to_all(ranks, all, result); });
+        out[0] = result == std::vector<int>(all.size(), -7) ? -7 : 0;
+        throw failure;
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_all_gather_of_long_blocks, Place, every_place) {
+    disagree<Place>("all_gather of long blocks", [](auto& ranks, std::size_t, std::vector<int>& out) {
+        const std::vector<int> block(long_block, 1);
+        std::vector<int> result(long_block * static_cast<std::size_t>(ranks.size()), -7);
+        const ddl::error failure = error_of([&] { ddl::all_gather<ddl::direct>(ranks, block, result); });
+        out[0] = result == std::vector<int>(result.size(), -7) ? -7 : 0;
+        throw failure;
+    });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_allreduce_in_rounds, Place, every_place) {
     disagree<Place>("allreduce in rounds", [](auto& ranks, std::size_t, std::vector<int>& out) {
         const std::vector<int> in(2500, 1);
@@ -146,22 +172,26 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_allreduce_by_halves, Place, every_place) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_several_in_rounds_and_several_in_one_step, Place, every_place) {
     for (const int size : {5, 7})
-        for (int shift = 0; shift < 3; ++shift)
+        for (int shift = 0; shift < 4; ++shift)
             Place::run(size, [&](auto& ranks) {
                 const std::string where = "rank " + std::to_string(ranks.rank()) + " of " + std::to_string(size) +
                                           ", shifted by " + std::to_string(shift);
                 std::vector<int> block(5, 1), all(5 * static_cast<std::size_t>(size), -7), result(10'000, -7);
                 const std::vector<int> in(10'000, 1);
+                const std::vector<int> blocks(long_block * static_cast<std::size_t>(size), 1);
+                std::vector<int> exchanged(blocks.size(), -7);
                 const ddl::error failure = error_of([&] {
-                    switch ((ranks.rank() + shift) % 3) {
+                    switch ((ranks.rank() + shift) % 4) {
                         case 0: return ddl::barrier(ranks);
                         case 1: return ddl::all_gather(ranks, block, all);
+                        case 2: return ddl::all_to_all(ranks, blocks, exchanged);
                         default: return ddl::allreduce(ranks, in, result);
                     }
                 });
                 require(failure.code() == ddl::errc::mismatch, where + ": " + failure.what());
                 require(all == std::vector<int>(all.size(), -7), where + ": gathered");
                 require(result == std::vector<int>(result.size(), -7), where + ": reduced");
+                require(exchanged == std::vector<int>(exchanged.size(), -7), where + ": exchanged");
                 ddl::allreduce(ranks, block);
                 require(block == std::vector<int>(block.size(), size), where + ": out of order afterwards");
             });

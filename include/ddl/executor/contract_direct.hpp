@@ -18,6 +18,67 @@ void throw_mismatch(Transport& wire, const call& ours, const call_site& where) {
     join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
 }
 
+/// What ranks say of a call that each tells all others at once, as this one hears it.
+template <message_transport Transport>
+class direct_heads {
+public:
+    /// Awaits the heads of all: before any is sent, for several messages need not be put by if they are awaited on arrival.
+    direct_heads(Transport& wire, std::uint64_t print, const contract_room& room)
+        : wire_{wire}, print_{print}, room_{room}, received_{wire} {
+        for (int distance = 1; distance < wire.size(); ++distance) {
+            const int peer = wrap(wire.rank() - distance, wire.size());
+            received_.add(peer, first_.receive(wire, peer, room.arrival(peer)));
+        }
+    }
+    const contract_message<Transport>& first() const noexcept { return first_; }
+
+    /// Whether all say what this rank says, once all have been heard, in whatever order they come: one that differs may send another
+    /// pieces, and go on only when they are taken. They are; those of ranks that agree wait for `discard`.
+    bool agree(const call_site& where) {
+        bool heard[most_direct_ranks] = {};
+        bool differ = false;
+        const int size = wire_.size();
+        message_wait<Transport> waiting{wire_, where};
+        for (int left = size - 1; left > 0;) {
+            bool any = false;
+            int silent = -1;
+            for (int distance = 1; distance < size; ++distance) {
+                const auto index = static_cast<std::size_t>(distance - 1);
+                if (heard[index]) continue;
+                const int peer = wrap(wire_.rank() - distance, size);
+                if (!received_.has_ended(index)) {
+                    silent = peer;
+                    continue;
+                }
+                heard[index] = any = true;
+                --left;
+                const contract_head theirs = first_.read(wire_, received_[index], room_.arrival(peer), print_);
+                const bool differs = theirs.call != print_ || theirs.differ != 0;
+                if (differs) differ = true;
+                if (differs) discard_pieces(wire_, peer, theirs.pieces, room_.other, where);
+                else follows_[index] = theirs.pieces;
+            }
+            if (any) waiting.restart();
+            else waiting.pause(silent);
+        }
+        return !differ;
+    }
+    /// Takes the pieces of ranks that say what this one says, where others do not.
+    void discard(const call_site& where) {
+        for (int distance = 1; distance < wire_.size(); ++distance)
+            discard_pieces(wire_, wrap(wire_.rank() - distance, wire_.size()),
+                           follows_[static_cast<std::size_t>(distance - 1)], room_.other, where);
+    }
+
+private:
+    Transport& wire_;
+    std::uint64_t print_;
+    const contract_room& room_;
+    contract_message<Transport> first_{wire_, true};
+    pending_messages<Transport, most_direct_ranks - 1> received_;
+    std::size_t follows_[most_direct_ranks] = {};  // pieces of those that agree
+};
+
 /// Compares what all ranks call, and throws on all of them if they differ. Each sends `leaving(peer)` to every other, and what
 /// that sends is in `room.arrival(peer)` then.
 ///
@@ -29,54 +90,74 @@ void throw_mismatch(Transport& wire, const call& ours, const call_site& where) {
 template <message_transport Transport, class Leaving>
 void compare_directly(Transport& wire, const call& ours, std::uint64_t print, const call_site& where,
                       const contract_room& room, const Leaving& leaving) {
-    using messages = pending_messages<Transport, most_direct_ranks - 1>;
-    const contract_message first{wire, true};
     const contract_head says{print, 0, 0};
-    const int rank = wire.rank();
-    const int size = wire.size();
-    messages received{wire};
-    messages sent{wire};
-    for (int distance = 1; distance < size;
-         ++distance) {  // several messages need not be put by if they are awaited on arrival
-        const int peer = wrap(rank - distance, size);
-        received.add(peer, first.receive(wire, peer, room.arrival(peer)));
-    }
+    direct_heads<Transport> heads{wire, print, room};
+    pending_messages<Transport, most_direct_ranks - 1> sent{wire};
     const std::byte* body = nullptr;
-    for (int distance = 1; distance < size; ++distance) {
-        const int peer = wrap(rank + distance, size);
+    for (int distance = 1; distance < wire.size(); ++distance) {
+        const int peer = wrap(wire.rank() + distance, wire.size());
         const riding_part part = leaving(peer);
-        if (part.body != body) first.put(part.body, says);
+        if (part.body != body) heads.first().put(part.body, says);
         body = part.body;
-        sent.add(peer, first.send_put(wire, peer, part.body, says, part.bytes));
+        sent.add(peer, heads.first().send_put(wire, peer, part.body, says, part.bytes));
     }
-    bool differ = false;
-    bool heard[most_direct_ranks] = {};
-    message_wait<Transport> waiting{wire, where};
-    // in whatever order they come: one that differs may send another pieces, and go on only when they are taken
-    for (int left = size - 1; left > 0;) {
-        bool any = false;
-        int silent = -1;
-        for (int distance = 1; distance < size; ++distance) {
-            const auto index = static_cast<std::size_t>(distance - 1);
-            if (heard[index]) continue;
-            const int peer = wrap(rank - distance, size);
-            if (!received.has_ended(index)) {
-                silent = peer;
-                continue;
-            }
-            heard[index] = any = true;
-            --left;
-            const contract_head theirs = first.read(wire, received[index], room.arrival(peer), print);
-            if (theirs.call != print || theirs.differ != 0) differ = true;
-            if (theirs.pieces > 0) [[unlikely]]
-                discard_pieces(wire, peer, theirs.pieces, room.other, where);
-        }
-        if (any) waiting.restart();
-        else waiting.pause(silent);
-    }
+    const bool agree = heads.agree(where);
     sent.complete(where);
-    if (differ) [[unlikely]]
+    if (!agree) [[unlikely]]
         throw_mismatch(wire, ours, where);
+}
+
+/// Pieces of a block that a rank may send behind its head.
+inline constexpr std::size_t most_block_pieces = 8;
+
+/// Whether blocks cut so can follow heads: any rank that awaits something else has room for their pieces.
+constexpr bool blocks_follow(int ranks, const load_cut& longest) noexcept {
+    return ranks > 2 && ranks <= most_direct_ranks && longest.pieces > 0 && longest.pieces <= most_block_pieces &&
+           longest.piece <= longest_message;
+}
+
+/// Compares calls so, and sends `outgoing(peer)`, a block cut as `gives` says, to every other rank right behind its head. What
+/// comes, cut as `takes(peer)` says, goes to `incoming(peer)` once all agree: where they do not, nothing is written.
+/// `guarded(act)` does `act()`, from which on ranks depend on each other's payload.
+///
+/// Cost: 1 step, `p - 1` messages and as many blocks a rank. The comparison takes no step of its own, as it does before an exchange.
+template <message_transport Transport, class Outgoing, class Takes, class Incoming, class Guarded>
+void exchange_behind_heads(Transport& wire, const call& ours, std::uint64_t print, const call_site& where,
+                           const contract_room& room, const load_cut& gives, const Outgoing& outgoing,
+                           const Takes& takes, const Incoming& incoming, const Guarded& guarded) {
+    using blocks = pending_messages<Transport, (most_direct_ranks - 1) * most_block_pieces>;
+    constexpr message_tag tag = message_tag::contract;
+    const contract_head says{print, 0, static_cast<std::uint32_t>(gives.pieces)};
+    const auto each_peer = [&](int way, const auto& act) {
+        for (int distance = 1; distance < wire.size(); ++distance) act(wrap(wire.rank() + way * distance, wire.size()));
+    };
+    direct_heads<Transport> heads{wire, print, room};
+    pending_messages<Transport, most_direct_ranks - 1> sent{wire};
+    blocks leaving{wire};
+    heads.first().put(room.own, says);
+    each_peer(1, [&](int peer) { sent.add(peer, heads.first().send_put(wire, peer, room.own, says, 0)); });
+    each_peer(1, [&](int peer) {
+        for (std::size_t i = 0; i < gives.pieces; ++i)
+            leaving.send(peer, outgoing(peer) + i * gives.piece, gives.length(i), tag);
+    });
+    if (!heads.agree(where)) [[unlikely]] {
+        heads.discard(where);
+        sent.complete(where);
+        leaving.complete(where);
+        throw_mismatch(wire, ours, where);
+    }
+    guarded([&] {
+        blocks coming{wire};
+        each_peer(-1, [&](int peer) {
+            const load_cut cut = takes(peer);
+            for (std::size_t i = 0; i < cut.pieces; ++i)
+                coming.receive(peer, incoming(peer) + i * cut.piece, cut.length(i), tag);
+        });
+        coming.complete(where);
+        sent.complete(where);
+        leaving.complete(where);
+        wire.listen(where);  // whoever gave up after its block had left has said so
+    });
 }
 
 /// Folds the operands of all ranks as recursive doubling does, so that a result has the same bits. `join` as `compare_calls`
@@ -134,11 +215,19 @@ void meet_others(Transport& wire, call_site where) {
     pending_messages<Transport, most_direct_ranks> sent{wire};
     const contract_head says{0, 1, 0};
     first.put(room.own, says);
+    int from[most_direct_ranks] = {};
     for (int peer = 0; peer < size; ++peer) {
-        if (peer != rank && !heard_from[peer]) received.add(peer, first.receive(wire, peer, room.arrival(peer)));
+        if (peer != rank && !heard_from[peer]) {
+            from[received.count()] = peer;
+            received.add(peer, first.receive(wire, peer, room.arrival(peer)));
+        }
         if (peer != rank && !sent_to[peer]) sent.add(peer, first.send_put(wire, peer, room.own, says, 0));
     }
-    received.complete(where);
+    for (std::size_t i = 0; i < received.count(); ++i) {
+        received.complete(i + 1, where);
+        const contract_head theirs = first.read(wire, received[i], room.arrival(from[i]), 0);
+        discard_pieces(wire, from[i], theirs.pieces, room.other, where);
+    }
     sent.complete(where);
 }
 

@@ -99,6 +99,16 @@ public:
         comparing([&] { ddl::compare_directly(wire_, what_, print_, where_, room, leaving); });
     }
 
+    /// Compares the call, and exchanges blocks on the way: see `exchange_behind_heads`.
+    template <class Outgoing, class Takes, class Incoming>
+    void compare_and_exchange(const contract_room& room, const load_cut& gives, const Outgoing& outgoing,
+                              const Takes& takes, const Incoming& incoming) {
+        comparing([&] {
+            exchange_behind_heads(wire_, what_, print_, where_, room, gives, outgoing, takes, incoming,
+                                  [&](const auto& act) { telling(act)(); });
+        });
+    }
+
     /// `act` as one that leaves word if it throws: before messages are given up, which may last.
     template <class Act>
     auto telling(const Act& act) {

@@ -236,6 +236,51 @@ void exchange_with_contract(message_call<Checking, Transport>& here, Transport& 
     kernel::copy(rider.slot(0), reinterpret_cast<std::byte*>(out), bytes);
 }
 
+/// How a block of `count` elements follows the heads of a direct exchange.
+template <class Element, message_transport Transport>
+load_cut block_cut(const Transport& wire, std::size_t count) noexcept {
+    return load_cut::of_part(cut_of(wire), count * sizeof(Element), sizeof(Element), passage::both_ways);
+}
+
+/// Exchanges blocks of `each` elements while calls are compared. In place those that leave are copied before.
+template <class Element, class Checking, message_transport Transport>
+void exchange_blocks_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* in,
+                                   Element* out, std::size_t each) {
+    const int rank = wire.rank();
+    const auto ranks = static_cast<std::size_t>(wire.size());
+    const load_cut cut = block_cut<Element>(wire, each);
+    const contract_room room{wire, in == out ? ranks * cut.bytes : 0};
+    const auto block = [&](const Element* of, int peer) {
+        return reinterpret_cast<const std::byte*>(of) + static_cast<std::size_t>(peer) * cut.bytes;
+    };
+    const auto* from = reinterpret_cast<const std::byte*>(in);
+    if (in == out) {
+        kernel::copy(from, room.own, ranks * cut.bytes);
+        from = room.own;
+    }
+    here.compare_and_exchange(
+        room, cut, [&](int peer) { return from + static_cast<std::size_t>(peer) * cut.bytes; },
+        [&](int) -> const load_cut& { return cut; },
+        [&](int peer) { return const_cast<std::byte*>(block(out, peer)); });
+    here.end();
+    if (in != out) kernel::copy(block(in, rank), const_cast<std::byte*>(block(out, rank)), cut.bytes);
+}
+
+/// Gathers blocks of `count` elements in all so.
+template <class Element, class Checking, message_transport Transport>
+void gather_blocks_with_contract(message_call<Checking, Transport>& here, Transport& wire, const Element* own,
+                                 Element* out, std::size_t count) {
+    const partition blocks{count, wire.size()};
+    const int rank = wire.rank();
+    here.compare_and_exchange(
+        {wire, 0}, block_cut<Element>(wire, blocks.length(rank)),
+        [&](int) { return reinterpret_cast<const std::byte*>(own); },
+        [&](int peer) { return block_cut<Element>(wire, blocks.length(peer)); },
+        [&](int peer) { return reinterpret_cast<std::byte*>(out + blocks.first(peer)); });
+    here.end();
+    kernel::copy(own, out + blocks.first(rank), blocks.length(rank));
+}
+
 /// Takes the elements of `root` to all ranks while their calls are compared. Where they are, once all agree.
 template <class Element, class Checking, message_transport Transport>
 const std::byte* carry_from_root(message_call<Checking, Transport>& here, Transport& wire, const load_cut& cut,

@@ -178,6 +178,9 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
         if constexpr (suits_riding<collective::all_gather, Chosen, Element>)
             if (rides<collective::all_gather, Element>(wire, count))
                 return gather_with_contract(here, wire, in, out, count, flow::among_all, 0);
+        if constexpr (Checking::compares && std::same_as<Chosen, direct>)
+            if (blocks_follow(wire.size(), block_cut<Element>(wire, partition{count, wire.size()}.longest())))
+                return gather_blocks_with_contract(here, wire, in, out, count);
         here.compare();
         const auto program = all_gather_program<Chosen>(wire.size());
         constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
@@ -282,6 +285,9 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
         if constexpr (Checking::compares && suits_riding<collective::all_to_all, Chosen, Element>)
             if (rides<collective::all_to_all, Element>(wire, count))
                 return exchange_with_contract(here, wire, in, out, count);
+        if constexpr (Checking::compares && std::same_as<Chosen, direct>)
+            if (blocks_follow(size, block_cut<Element>(wire, blocks.longest())))
+                return exchange_blocks_with_contract(here, wire, in, out, blocks.longest());
         here.compare();
         const auto program = Chosen::all_to_all(size);
         const std::size_t each = blocks.longest();

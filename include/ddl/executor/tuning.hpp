@@ -85,8 +85,19 @@ struct default_schedule<collective::reduce, true, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_gather, Commutes, Transport> {
-    // few ranks of one host get the blocks of a long vector from where they are, in one round, sooner than in ever longer parts
-    using type = selected<at_most<(8 << 20), recursive_halving>,
+    // Few ranks of one host get the blocks of a long vector from where they are, in one round, sooner than in ever longer parts.
+    // Where they share cores another round is a wait for a core, and so do those of all that does not ride in it; of four and
+    // of seven ranks, which halve well, only while it is short.
+    static constexpr std::size_t kibi = 1024;
+    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
+    using crowded = crowded_at_most<Kibibytes * kibi, Least, Most, Schedule>;
+    template <std::size_t Kibibytes, class Schedule>
+    using dealt = crowded_at_most<Kibibytes * kibi, 4, 4, Schedule, nearer::halves_apart>;
+    using type = selected<crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
+                          dealt<12, recursive_halving>, crowded<16, 5, 6, recursive_halving>,
+                          crowded<24, 7, 7, recursive_halving>, crowded<64, 4, 4, direct>, dealt<64, direct>,
+                          crowded<64, 7, 7, direct>, crowded<8 * kibi, 3, 3, direct>, crowded<8 * kibi, 5, 6, direct>,
+                          at_most<8 * kibi * kibi, recursive_halving>,
                           near_at_most<static_cast<std::size_t>(-1), 3, 8, direct>, otherwise<recursive_halving>>;
 };
 template <bool Commutes, message_transport Transport>
