@@ -67,7 +67,7 @@ void disagree(const char* name, Call call) {
                                                                 ddl::scatter(ranks, all, block, size - 1);
                                                             },
                                                             [&] {
-                                                                std::vector<int> all(long_block * p), out(all);
+                                                                std::vector<int> all((long_block + 1) * p), out(all);
                                                                 ddl::all_to_all(ranks, all, out);
                                                             }};
             for (int one = 0; one<size; one += size> 4 ? 3 : 1)
