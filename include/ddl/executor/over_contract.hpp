@@ -260,8 +260,7 @@ void exchange_blocks_with_contract(message_call<Checking, Transport>& here, Tran
     }
     here.compare_and_exchange(
         room, cut, [&](int peer) { return from + static_cast<std::size_t>(peer) * cut.bytes; },
-        [&](int) -> const load_cut& { return cut; },
-        [&](int peer) { return const_cast<std::byte*>(block(out, peer)); });
+        [&](int) { return cut; }, [&](int peer) { return const_cast<std::byte*>(block(out, peer)); });
     here.end();
     if (in != out) kernel::copy(block(in, rank), const_cast<std::byte*>(block(out, rank)), cut.bytes);
 }
