@@ -33,9 +33,10 @@ public:
     const contract_message<Transport>& first() const noexcept { return first_; }
 
     /// Whether all say what this rank says, once all have been heard, in whatever order they come: one that differs may send another
-    /// pieces, and go on only when they are taken. They are; those of ranks that agree wait for `discard`.
+    /// pieces, and go on only when they are taken. They are, and so are those of ranks that agree, once it is known that some do not.
     bool agree(const call_site& where) {
         bool heard[most_direct_ranks] = {};
+        std::size_t follow[most_direct_ranks] = {};  // pieces that are not taken yet
         bool differ = false;
         const int size = wire_.size();
         message_wait<Transport> waiting{wire_, where};
@@ -53,21 +54,19 @@ public:
                 heard[index] = any = true;
                 --left;
                 const contract_head theirs = first_.read(wire_, received_[index], room_.arrival(peer), print_);
-                const bool differs = theirs.call != print_ || theirs.differ != 0;
-                if (differs) differ = true;
-                if (differs) discard_pieces(wire_, peer, theirs.pieces, room_.other, where);
-                else follows_[index] = theirs.pieces;
+                if (theirs.call == print_ && theirs.differ == 0) {
+                    follow[index] = theirs.pieces;
+                    continue;
+                }
+                differ = true;
+                discard_pieces(wire_, peer, theirs.pieces, room_.other, where);
             }
             if (any) waiting.restart();
             else waiting.pause(silent);
         }
+        for (int distance = 1; distance < size && differ; ++distance)
+            discard_pieces(wire_, wrap(wire_.rank() - distance, size), follow[distance - 1], room_.other, where);
         return !differ;
-    }
-    /// Takes the pieces of ranks that say what this one says, where others do not.
-    void discard(const call_site& where) {
-        for (int distance = 1; distance < wire_.size(); ++distance)
-            discard_pieces(wire_, wrap(wire_.rank() - distance, wire_.size()),
-                           follows_[static_cast<std::size_t>(distance - 1)], room_.other, where);
     }
 
 private:
@@ -76,7 +75,6 @@ private:
     const contract_room& room_;
     contract_message<Transport> first_{wire_, true};
     pending_messages<Transport, most_direct_ranks - 1> received_;
-    std::size_t follows_[most_direct_ranks] = {};  // pieces of those that agree
 };
 
 /// Compares what all ranks call, and throws on all of them if they differ. Each sends `leaving(peer)` to every other, and what
@@ -125,36 +123,32 @@ template <message_transport Transport, class Outgoing, class Takes, class Incomi
 void exchange_behind_heads(Transport& wire, const call& ours, std::uint64_t print, const call_site& where,
                            const contract_room& room, const load_cut& gives, const Outgoing& outgoing,
                            const Takes& takes, const Incoming& incoming, const Guarded& guarded) {
-    using blocks = pending_messages<Transport, (most_direct_ranks - 1) * most_block_pieces>;
+    using messages = pending_messages<Transport, (most_direct_ranks - 1) * (1 + most_block_pieces)>;
     constexpr message_tag tag = message_tag::contract;
     const contract_head says{print, 0, static_cast<std::uint32_t>(gives.pieces)};
     const auto each_peer = [&](int way, const auto& act) {
         for (int distance = 1; distance < wire.size(); ++distance) act(wrap(wire.rank() + way * distance, wire.size()));
     };
     direct_heads<Transport> heads{wire, print, room};
-    pending_messages<Transport, most_direct_ranks - 1> sent{wire};
-    blocks leaving{wire};
+    messages leaving{wire};
     heads.first().put(room.own, says);
-    each_peer(1, [&](int peer) { sent.add(peer, heads.first().send_put(wire, peer, room.own, says, 0)); });
+    each_peer(1, [&](int peer) { leaving.add(peer, heads.first().send_put(wire, peer, room.own, says, 0)); });
     each_peer(1, [&](int peer) {
         for (std::size_t i = 0; i < gives.pieces; ++i)
             leaving.send(peer, outgoing(peer) + i * gives.piece, gives.length(i), tag);
     });
     if (!heads.agree(where)) [[unlikely]] {
-        heads.discard(where);
-        sent.complete(where);
         leaving.complete(where);
         throw_mismatch(wire, ours, where);
     }
     guarded([&] {
-        blocks coming{wire};
+        messages coming{wire};
         each_peer(-1, [&](int peer) {
             const load_cut cut = takes(peer);
             for (std::size_t i = 0; i < cut.pieces; ++i)
                 coming.receive(peer, incoming(peer) + i * cut.piece, cut.length(i), tag);
         });
         coming.complete(where);
-        sent.complete(where);
         leaving.complete(where);
         wire.listen(where);  // whoever gave up after its block had left has said so
     });

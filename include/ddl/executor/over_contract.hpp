@@ -250,19 +250,18 @@ void exchange_blocks_with_contract(message_call<Checking, Transport>& here, Tran
     const auto ranks = static_cast<std::size_t>(wire.size());
     const load_cut cut = block_cut<Element>(wire, each);
     const contract_room room{wire, in == out ? ranks * cut.bytes : 0};
-    const auto block = [&](const Element* of, int peer) {
-        return reinterpret_cast<const std::byte*>(of) + static_cast<std::size_t>(peer) * cut.bytes;
-    };
+    const auto place = [&](int peer) { return static_cast<std::size_t>(peer) * cut.bytes; };
+    auto* const to = reinterpret_cast<std::byte*>(out);
     const auto* from = reinterpret_cast<const std::byte*>(in);
     if (in == out) {
         kernel::copy(from, room.own, ranks * cut.bytes);
         from = room.own;
     }
     here.compare_and_exchange(
-        room, cut, [&](int peer) { return from + static_cast<std::size_t>(peer) * cut.bytes; },
-        [&](int) { return cut; }, [&](int peer) { return const_cast<std::byte*>(block(out, peer)); });
+        room, cut, [&](int peer) { return from + place(peer); }, [&](int) { return cut; },
+        [&](int peer) { return to + place(peer); });
     here.end();
-    if (in != out) kernel::copy(block(in, rank), const_cast<std::byte*>(block(out, rank)), cut.bytes);
+    if (in != out) kernel::copy(from + place(rank), to + place(rank), cut.bytes);
 }
 
 /// Gathers blocks of `count` elements in all so.

@@ -14,9 +14,8 @@ class grid_window {
 public:
     static constexpr int most_ranks = 32;
     static constexpr int most_blocks = 512;  // of a rank, in a call that meets
-    static constexpr std::size_t inbox =
-        512;  // words that a block takes from each peer in a call whose data is its flag
-
+    /// Words that a block takes from each peer in a call whose data is its flag.
+    static constexpr std::size_t inbox = 512;
     /// The most blocks of each rank in such a call: fewer where more peers send to them.
     static constexpr int inbox_blocks(int ranks) noexcept { return ranks <= 2 ? 128 : ranks <= 4 ? 64 : 32; }
 
