@@ -57,6 +57,7 @@ public:
     std::byte* allocate_window(std::size_t bytes) { return take(bytes); }
     ddl::exported_memory identify(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where,
                                   int rank) {
+        ++identified;
         const auto address = reinterpret_cast<std::uintptr_t>(data);
         for (const allocation& each : memory_)
             if (each.what.holds(address) && each.what.holds(address + bytes - 1)) return each.what;
@@ -151,6 +152,7 @@ public:
             });
     }
 
+    int identified = 0;
     int exports = 0;
     int opens = 0;
     int closes = 0;

@@ -95,8 +95,9 @@ public:
         if (bytes != 0 && data == out_of_reach)
             throw ddl::error(ddl::errc::invalid_argument, where.operation, rank(), -1, "%s is out of reach", which);
     }
-    void arrive(const ddl::call_site&) {}
+    void arrive(int used) { used_ = used; }
     void fetch(int index, std::size_t place, const std::byte* from, std::size_t bytes) {
+        if (index >= used_) throw std::logic_error("what the caller has begun may still be under way");
         copy(direction::fetch, index, at(index).memory.data() + place, from, bytes);
         fetched += bytes;
     }
@@ -130,6 +131,7 @@ private:
 
     Host& host_;
     std::size_t chunk_bytes_;
+    int used_ = 0;  // slots of the call
     std::vector<slot_memory> slots_;
 };
 

@@ -315,7 +315,8 @@ void mistakes(ddl::cuda_peer& team) {
     const std::span<float> anywhere{team.rank() == 1 ? host.data() : thrust::raw_pointer_cast(ones.data()), 10};
     refused("in", [&] { ddl::allreduce(team, anywhere); });
     refused("out", [&] { ddl::allreduce(team, ones, anywhere); });
-    refused("a tensor", [&] { ddl::allreduce_n(team, std::vector<std::span<float>>{anywhere}); });
+    const std::span<float> here{thrust::raw_pointer_cast(ones.data()), 10};
+    refused("a tensor", [&] { ddl::allreduce_n(team, std::vector{here.first(1), anywhere}); });
     thrust::device_vector<float> data(10 + static_cast<std::size_t>(team.rank() == 1));
     require_error(ddl::errc::mismatch, "elements, this rank", [&] { ddl::allreduce(team, data); });
     ddl::allreduce(team, ones);

@@ -34,9 +34,10 @@ void peers() {
                 ddl::allreduce(team, data.values());
                 auto queued = team.on(cudaStreamPerThread);
                 ddl::allreduce_async(queued, data.values()).wait();
+                ddl::allreduce_n(queued, std::vector{data.values()});
                 queued.wait();
             });
-            require(data.last() == 4, "two sums");
+            require(data.last() == 8, "three sums");
         },
         ddl::timeout{10});
 }
@@ -216,6 +217,29 @@ void captures_apart() {
         ddl::timeout{10});
 }
 
+/// Of tensors that lie in one allocation the runtime is asked once, and again where the next one lies elsewhere.
+void an_allocation_is_asked_for_once() {
+    ddl::cuda_peer::run(2, [](ddl::cuda_peer& team) {
+        const ones first;
+        const ones second;
+        const auto asked = [&](const std::vector<std::span<float>>& tensors) {
+            ddl::barrier(team);
+            if (team.rank() == 0) static_cast<void>(cuda_double::calls());
+            ddl::barrier(team);
+            ddl::allreduce_n(team, tensors);
+            ddl::barrier(team);
+            const int times = team.rank() == 0 ? cuda_double::calls()["cudaPointerGetAttributes"] : 0;
+            ddl::barrier(team);
+            return times;
+        };
+        const std::span<float> all = first.values();
+        const int apart = asked({all.first(count / 2), second.values(), all.subspan(count / 2)});
+        const int together = asked({all.first(1), all.subspan(1, 5), all.subspan(count - 1)});
+        require(team.rank() != 0 || (apart == 2 * 3 && together == 2), "the runtime is asked for each allocation");
+        require(first.last() == 4 && second.last() == 2, "the sums");
+    });
+}
+
 void devices_that_cannot_take_part() {
     const auto refused = [](const char* words) {
         require_error(ddl::errc::system, words, [] { ddl::cuda_peer::run(2, [](ddl::cuda_peer&) {}); });
@@ -238,6 +262,7 @@ int main() {
         a_body_that_leaves_stops_its_peers(true);
         no_grid_outlives_a_call_that_fails();
         captures_apart();
+        an_allocation_is_asked_for_once();
         devices_that_cannot_take_part();
         every_call_may_fail("cuda_peer", peers);
         every_call_may_fail("staged", stages);

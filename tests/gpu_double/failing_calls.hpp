@@ -56,7 +56,7 @@ inline constexpr std::string_view quiet_calls[] = {
     "cudaSetDevice",      "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaThreadExchangeStreamCaptureMode",
     "cudaFree",           "cudaFreeHost",          "cudaEventDestroy",      "cudaStreamDestroy",
     "ncclCommFinalize",   "ncclCommDestroy",       "ncclCommGetAsyncError", "cudaFreeAsync",
-    "cudaMemPoolDestroy", "cudaIpcCloseMemHandle",
+    "cudaMemPoolDestroy", "cudaIpcCloseMemHandle", "cuMemGetAddressRange",
 };
 
 /// A call of this name, when it has been made so often.

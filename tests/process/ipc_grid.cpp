@@ -114,12 +114,14 @@ BOOST_DATA_TEST_CASE(many_tensors_of_many_allocations_are_folded,
             tensors.push_back(memory.back()->span().first(5));
             tensors.push_back(memory.back()->span().subspan(9));
         }
+        const int before = team.device().identified;
         for (int turn = 0; turn < 2; ++turn) {
             for (const auto& each : tensors) fill(each, team.rank());
             ddl::allreduce_n(team, tensors);
             for (const auto& each : tensors) expect_sum(team, each);
         }
         EXPECT(team.device().opens == 2 * (1 + 150));
+        EXPECT(team.device().identified - before == 2 * 150);  // once for the two tensors of each
     });
 }
 

@@ -13,7 +13,10 @@
 #include <ddl/executor/over_memory.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <span>
 
 // The collectives over ranks whose memory grids of blocks reach.
 namespace ddl {
@@ -202,6 +205,13 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
                                   count, out, count, launch);
 }
 
+/// Whether all of `part`, which is not empty, lies in `whole`.
+inline bool holds(std::span<const std::byte> whole, std::span<const std::byte> part) noexcept {
+    const std::uintptr_t before =
+        reinterpret_cast<std::uintptr_t>(part.data()) - reinterpret_cast<std::uintptr_t>(whole.data());
+    return before < whole.size() && part.size() <= whole.size() - before;
+}
+
 /// Folds many tensors in place, as many of them in a launch as a table holds. The host sides compare the call, and read
 /// each other's addresses, once.
 template <class Schedule, class Checking, class Op, grid_transport Transport, class Tensors>
@@ -222,9 +232,14 @@ void allreduce_n_over(Transport& ranks, Tensors& tensors, std::uint32_t sizes, c
         ranks, ours, [&](const call_site& where) {
             auto* const list = reinterpret_cast<std::uint64_t*>(host.scratch(bytes, scratch_for::fusion));
             std::size_t next = 0;
+            std::span<const std::byte> known;  // most tensors lie in few allocations
             for (auto&& each : tensors) {
                 if (size_of(each) == 0) continue;
-                ranks.require_reachable("a tensor", data_of(each), size_of(each) * sizeof(element_type), where);
+                const std::span<const element_type> tensor{data_of(each), size_of(each)};
+                if (!holds(known, std::as_bytes(tensor))) {
+                    ranks.require_reachable("a tensor", tensor.data(), tensor.size_bytes(), where);
+                    known = reachable_around(ranks, std::as_bytes(tensor));
+                }
                 list[next++] = reinterpret_cast<std::uintptr_t>(data_of(each));
             }
             return host.address_of(list, bytes);

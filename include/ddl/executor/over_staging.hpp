@@ -9,6 +9,8 @@
 #include <ddl/executor/refusal.hpp>
 #include <ddl/transport/staging_transport.hpp>
 
+#include <algorithm>
+
 // The collectives over ranks whose buffers pass through slots of host memory.
 namespace ddl {
 
@@ -42,7 +44,7 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
     const std::size_t half = each * static_cast<std::size_t>(blocks.parts);
     constexpr bool apart = Halves == slot_halves::apart;
     const std::size_t room = (apart ? 2 * half : half) * sizeof(Element);
-    const auto slots = static_cast<std::size_t>(ranks.slots());
+    const std::size_t slots = std::min(static_cast<std::size_t>(ranks.slots()), chunks);  // that are used
     const auto length = [&](std::size_t chunk, int block) {
         return segment_length(blocks.length(block), chunk * each, each);
     };
@@ -82,7 +84,7 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
     });
     try {
         or_tell([&] {
-            ranks.arrive(where);
+            ranks.arrive(static_cast<int>(slots));
             for (std::size_t chunk = 0; chunk < slots; ++chunk) fetch(chunk);
         });
         if constexpr (Whole::compares) compare_levels<Whole>(ranks.host(), whole);
@@ -106,16 +108,16 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
         }
     } catch (...) {
         // no copy may run on in buffers that go with the exception
-        for (int slot = 0; slot < ranks.slots(); ++slot) {
+        for (std::size_t slot = 0; slot < slots; ++slot) {
             try {
-                ranks.await(slot);
+                ranks.await(static_cast<int>(slot));
             } catch (const error&) {
                 // what came first is what counts
             }
         }
         throw;
     }
-    for (int slot = 0; slot < ranks.slots(); ++slot) ranks.await(slot);
+    for (std::size_t slot = 0; slot < slots; ++slot) ranks.await(static_cast<int>(slot));
 }
 
 template <class Schedule, class Checking, class Op, class Element, staging_transport Transport>

@@ -5,6 +5,10 @@
 #include <ddl/transport/cuda_driver.cuh>
 #include <ddl/transport/cuda_status.cuh>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 namespace ddl {
 
 /// Throws if a buffer is neither managed nor of CUDA device `device`, the rank's: `which` names the argument. Of no bytes the
@@ -17,6 +21,16 @@ inline void require_memory_of(int device, const char* which, const void* data, s
     if (about.type != cudaMemoryTypeManaged && (about.type != cudaMemoryTypeDevice || about.device != device))
         throw error(errc::invalid_argument, where.operation, rank, -1,
                     "%s is no memory of CUDA device %d; pass memory of the rank's device", which, device);
+}
+
+/// The allocation that device memory belongs to; no more than `buffer` if the driver does not tell, or it runs on into the next.
+inline std::span<const std::byte> allocation_around(std::span<const std::byte> buffer) {
+    CUdeviceptr first = 0;
+    std::size_t bytes = 0;
+    const auto place = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(buffer.data()));
+    if (!cuda_driver::get().get_range.quietly(&first, &bytes, place) || buffer.size() > bytes - (place - first))
+        return buffer;
+    return {buffer.data() - (place - first), bytes};
 }
 
 /// Throws if CUDA device `other` may not reach device memory, as that of cudaMallocAsync or cuMemCreate at first: a kernel there

@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace ddl {
@@ -158,6 +159,11 @@ public:
                         which, about.device, device());
         throw error(errc::invalid_argument, where.operation, rank(), -1,
                     "%s is host memory; pass memory of CUDA device %d, or call over ddl::threads", which, device());
+    }
+
+    /// The allocation.
+    std::span<const std::byte> reachable_around(std::span<const std::byte> buffer) const {
+        return allocation_around(buffer);
     }
 
     entry arrive(const call_site& where) {

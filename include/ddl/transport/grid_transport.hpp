@@ -3,7 +3,9 @@
 
 #include <ddl/transport/concepts.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 namespace ddl {
@@ -46,6 +48,14 @@ template <class Body, grid_transport Transport>
 int most_blocks(Transport& ranks) {
     if constexpr (requires { ranks.template most_blocks_of<Body>(); }) return ranks.template most_blocks_of<Body>();
     else return ranks.most_blocks();
+}
+
+/// Memory around a buffer that `require_reachable` has let pass: buffers in it would pass, too, in the same call. No more than
+/// the buffer where the transport does not know.
+template <grid_transport Transport>
+std::span<const std::byte> reachable_around(const Transport& ranks, std::span<const std::byte> buffer) {
+    if constexpr (requires { ranks.reachable_around(buffer); }) return ranks.reachable_around(buffer);
+    else return buffer;
 }
 
 /// A call has failed on this rank, and nobody will launch for it any more: for transports whose grids may still reach its buffers.

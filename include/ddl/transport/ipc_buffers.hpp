@@ -5,6 +5,7 @@
 
 #include <bitset>
 #include <new>
+#include <span>
 #include <utility>
 
 namespace ddl {
@@ -33,6 +34,13 @@ public:
             throw error(errc::invalid_argument, where.operation, rank(), -1,
                         "tensors of more than %zu allocations; pass fewer, or parts of larger allocations", page::most);
         told_.push_back(exported(what));
+    }
+    /// The memory that was told with a buffer in it: other buffers there need not be.
+    std::span<const std::byte> told_around(std::span<const std::byte> buffer) const noexcept {
+        const auto place = reinterpret_cast<std::uintptr_t>(buffer.data());
+        for (const exported_memory& each : told_)
+            if (each.holds(place)) return {buffer.data() - (place - each.first), static_cast<std::size_t>(each.bytes)};
+        return buffer;
     }
     /// There will be no such call.
     void untell() noexcept { told_.clear(); }

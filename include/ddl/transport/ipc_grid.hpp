@@ -86,6 +86,11 @@ public:
         }
     }
 
+    /// The allocation that was told.
+    std::span<const std::byte> reachable_around(std::span<const std::byte> buffer) const noexcept {
+        return side_->buffers.told_around(buffer);
+    }
+
     entry arrive(const call_site& where) {
         try {
             heed_fault(where);

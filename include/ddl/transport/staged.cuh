@@ -83,9 +83,9 @@ public:
         require_no_capture(stream_, where, rank(), device());
         require_memory_of(device(), which, data, bytes, where, rank());
     }
-    void arrive(const call_site&) {
+    void arrive(int used) {
         side_->ready.mark(stream_);
-        for (slot_memory& one : side_->slots) side_->ready.follow(one.stream);
+        for (int index = 0; index < used; ++index) side_->ready.follow(at(index).stream);
     }
     void fetch(int index, std::size_t place, const std::byte* from, std::size_t bytes) {
         copy(at(index).data + place, from, bytes, cudaMemcpyDeviceToHost, at(index).stream);

@@ -20,8 +20,8 @@ concept staging_transport =
         { ranks.chunk_bytes() } -> std::same_as<std::size_t>;
         { ranks.slots() } -> std::same_as<int>;
         { ranks.slot(slot, bytes) } -> std::same_as<std::byte*>;  // at least so many bytes
-        ranks.arrive(where);                                      // what the caller has begun ends before any fetch
-        ranks.require_reachable("in", data, bytes, where);        // throws where copies could not reach it
+        ranks.arrive(slot);  // what the caller has begun ends before any fetch; so many slots, the first, will be used
+        ranks.require_reachable("in", data, bytes, where);  // throws where copies could not reach it
         ranks.fetch(slot, at, data, bytes);
         ranks.store(slot, at, device, bytes);
         ranks.await(slot);
