@@ -142,6 +142,8 @@ def limits_of_memory(run):
     otherwise = {size: folds[offered if size <= found["one_shot"] else "staged"][size] for size in folds[offered]}
     found["mapped"] = thresholds.first_above(otherwise, folds["mapped"], LIMITS["mapped"])
     found["mapped_move"] = thresholds.first_above(moves["staged"], moves["mapped"], LIMITS["mapped_move"])
+    if 5 < run["ranks"] <= os.cpu_count():  # there direct_limits::one_shot_among is what was measured
+        found["one_shot"] = found["one_shot"] * (run["ranks"] - 1) // 4
     segments = {name: curve for name, curve in folds.items() if name.isdigit()}
     tables = [("allreduce", {name: folds[name] for name in folds if not name.isdigit()}),
               ("all-gather and broadcast of so many bytes from a rank", {name: moves[name] for name in ("staged", "mapped")})]

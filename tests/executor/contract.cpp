@@ -88,6 +88,10 @@ struct crowded_wire : near_wire {
     static bool uncrowded() noexcept { return false; }
     static bool pieces_pay() noexcept { return false; }
 };
+/// The same of ranks that have a core each.
+struct spacious_wire : near_wire {
+    static bool uncrowded() noexcept { return true; }
+};
 struct far_wire {
     int ranks = 16;
     int size() const noexcept { return ranks; }
@@ -194,21 +198,29 @@ BOOST_AUTO_TEST_CASE(short_blocks_ride_if_each_message_of_theirs_does) {
 
 BOOST_AUTO_TEST_CASE(short_blocks_and_shorter_vectors_go_directly_among_few_ranks) {
     using cut = ddl::load_cut;
+    constexpr auto all = ddl::flow::among_all;
     BOOST_TEST(cut::rides_directly(marking_wire{3}, 4032));
     BOOST_TEST(!cut::rides_directly(marking_wire{3}, 4033));
     BOOST_TEST(cut::rides_directly(marking_wire{8}, 4032));
     BOOST_TEST(!cut::rides_directly(marking_wire{9}, 4));
     BOOST_TEST(!cut::rides_directly(marking_wire{2}, 4), "two ranks meet in one round");
-    BOOST_TEST(cut::goes_directly(marking_wire{4}, 2048));
-    BOOST_TEST(!cut::goes_directly(marking_wire{4}, 2049));
-    BOOST_TEST(cut::goes_directly(marking_wire{3}, 256));
-    BOOST_TEST(!cut::goes_directly(marking_wire{3}, 257));
-    BOOST_TEST(cut::goes_directly(far_wire{3}, 2048), "where no message is a quick one");
+    BOOST_TEST(cut::goes_directly(marking_wire{4}, 2048, all));
+    BOOST_TEST(!cut::goes_directly(marking_wire{4}, 2049, all));
+    BOOST_TEST(cut::goes_directly(marking_wire{3}, 256, all));
+    BOOST_TEST(!cut::goes_directly(marking_wire{3}, 257, all));
+    BOOST_TEST(cut::goes_directly(far_wire{3}, 2048, all), "where no message is a quick one");
     const cut folded{near_wire{8}, 2048, 4, ddl::flow::among_all};
     BOOST_TEST((folded.direct && folded.pieces == 0));
     BOOST_TEST((!cut{near_wire{8}, 2052, 4, ddl::flow::among_all}.direct));
-    for (const int ranks : {3, 8}) BOOST_TEST(!cut::goes_directly(crowded_wire{ranks}, 4), "fewer messages pay");
-    for (const int ranks : {4, 5, 6, 7}) BOOST_TEST(cut::goes_directly(crowded_wire{ranks}, 4));
+    for (const int ranks : {3, 8}) BOOST_TEST(!cut::goes_directly(crowded_wire{ranks}, 4, all), "fewer messages pay");
+    for (const int ranks : {4, 5, 6, 7}) BOOST_TEST(cut::goes_directly(crowded_wire{ranks}, 4, all));
+    BOOST_TEST(cut::goes_directly(spacious_wire{3}, 4, all), "one step for two");
+    for (const int ranks : {4, 5, 6, 7, 8}) {
+        BOOST_TEST(!cut::goes_directly(spacious_wire{ranks}, 0, all), "rounds, where nobody waits for a core");
+        BOOST_TEST(!cut::goes_directly(spacious_wire{ranks}, 256, ddl::flow::to_root));
+        const bool in_pairs = ranks == 4 || ranks == 8;
+        BOOST_TEST(cut::goes_directly(spacious_wire{ranks}, 257, ddl::flow::to_root) != in_pairs);
+    }
 }
 
 BOOST_DATA_TEST_CASE(what_is_folded_directly_is_folded_as_by_doubling, data::xrange(3, ddl::most_direct_ranks + 1),

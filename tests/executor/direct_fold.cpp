@@ -20,6 +20,13 @@ struct mapped_late : ddl::threads {
 };
 template <>
 inline constexpr ddl::direct_limits ddl::limits_of<mapped_late>{.one_shot = 2048, .mapped = 5120};
+/// And ranks that have a core each, whatever the machine.
+struct on_own_cores : ddl::threads {
+    explicit on_own_cores(ddl::threads&& from) : ddl::threads{std::move(from)} {}
+    static bool own_cores() noexcept { return true; }
+};
+template <>
+inline constexpr ddl::direct_limits ddl::limits_of<on_own_cores>{.one_shot = 2048, .mapped = 5120};
 
 namespace {
 
@@ -111,6 +118,32 @@ BOOST_AUTO_TEST_CASE(between_short_vectors_and_those_worth_mapping_they_are_stag
             require(sum(ranks, 1280, everybody) == protocol::mapped, "from there on");
         }
     });
+}
+
+BOOST_AUTO_TEST_CASE(many_ranks_that_have_a_core_each_fold_only_shorter_ones_whole) {
+    const auto longest = [](int size, std::size_t most, auto takes) {
+        places::threads::run(size, [=](auto& world) {
+            on_own_cores ranks{world.split(0, world.rank())};
+            require(sum(ranks, most, takes) == protocol::one_shot, "so much is read soon");
+            require(sum(ranks, most + 1, takes) == protocol::staged, "one element more");
+        });
+    };
+    longest(5, 512, everybody);
+    longest(7, 341, everybody);
+    longest(7, 512, [](int rank) { return rank == 2; });
+}
+
+BOOST_AUTO_TEST_CASE(all_ranks_know_alike_whether_they_have_a_core_each) {
+    for (const int size : {1, 2, 9}) {
+        const bool have = ddl::cores_for(size) >= size;
+        const auto body = [=](auto& ranks) {
+            require(ranks.own_cores() == have, "as their founder");
+            auto part = ranks.split(ranks.rank() % 2, 0);
+            require(part.own_cores() == have, "and as the whole");
+        };
+        places::threads::run(size, body);
+        places::processes::run(size, body);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(one_buffer_that_cannot_be_mapped_stages_them_all) {

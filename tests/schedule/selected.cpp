@@ -101,6 +101,16 @@ static_assert(
     !ddl::arguments_of<selected<at_most<64, tree>, ddl::crowded_at_most<64, 3, 5, ring>, otherwise<ring>>>::fit,
     "never taken");
 
+using apart = selected<ddl::own_core_at_most<4096, 3, 5, ring>, at_most<64, tree>, otherwise<recursive_halving>>;
+constexpr std::string_view on_own_cores(ddl::company ranks, std::size_t bytes) {
+    return ddl::with_schedule<apart>(bytes, ranks, its_name{});
+}
+static_assert(on_own_cores({.ranks = 3, .near = true, .own_cores = true}, 4096) == "ring");
+static_assert(on_own_cores({.ranks = 3, .near = true, .own_cores = true}, 4097) == "recursive_halving");
+static_assert(on_own_cores({.ranks = 6, .near = true, .own_cores = true}, 64) == "tree");
+static_assert(on_own_cores({.ranks = 3, .near = true}, 64) == "tree", "who share cores, or nobody knows");
+static_assert(ddl::arguments_of<apart>::fit);
+
 static_assert(ddl::proves_allreduce<by_size>(5), "a proof is one of all choices");
 static_assert(!ddl::proves_allreduce<selected<at_most<64, ring_that_stops_early>, otherwise<ring>>>(5));
 static_assert(!ddl::proves_allreduce<selected<at_most<64, ring>, otherwise<ring_that_stops_early>>>(5));

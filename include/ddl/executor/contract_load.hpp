@@ -5,6 +5,7 @@
 #include <ddl/schedule/nearer.hpp>
 #include <ddl/schedule/recursive_doubling.hpp>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -72,7 +73,7 @@ struct load_cut {
     template <class Transport>
     load_cut(const Transport& wire, std::size_t payload, std::size_t unit, flow way) noexcept : bytes{payload} {
         const segmenting& cut = cut_of(wire);
-        direct = goes_directly(wire, bytes);
+        direct = goes_directly(wire, bytes, way);
         if (direct) return;
         const std::size_t whole = head_bytes(wire) + bytes;
         // of up to three ranks two exchange at a time, and mostly have a core each: there one message takes less than three
@@ -93,12 +94,16 @@ struct load_cut {
     static bool rides_directly(const Transport& wire, std::size_t longest) noexcept {
         return wire.size() > 2 && wire.size() <= most_direct_ranks && rides(wire, longest);
     }
-    /// The same of a vector that all of them bring, and fold.
+    /// The same of a vector that all of them bring, and fold, or that flows from or to one of them.
     template <class Transport>
-    static bool goes_directly(const Transport& wire, std::size_t vector) noexcept {
-        // where few messages pay, rounds do of three ranks and of eight; others take more of them, and wait longer
-        if ((wire.size() == 3 || wire.size() == 8) && company_of(wire).crowded) return false;
+    static bool goes_directly(const Transport& wire, std::size_t vector, flow way) noexcept {
+        const company ranks = company_of(wire);
         const std::size_t quick = cut_of(wire).quick_bytes;
+        // where few messages pay, rounds do of three ranks and of eight; others take more of them, and wait longer
+        if ((ranks.ranks == 3 || ranks.ranks == 8) && ranks.crowded) return false;
+        // where each has a core, rounds do of four and more; but long ones to a root and back of no power of two
+        const bool in_pairs = std::has_single_bit(static_cast<unsigned>(ranks.ranks));
+        if (ranks.own_cores && ranks.ranks > 3 && (way == flow::among_all || in_pairs || vector <= quick)) return false;
         return rides_directly(wire, vector) && vector <= (wire.size() == 3 && quick > 0 ? quick : longest_direct);
     }
     /// Of a part that never rides.

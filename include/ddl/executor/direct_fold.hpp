@@ -34,7 +34,8 @@ private:
     }
 
     protocol by_size(std::size_t bytes) {
-        const bool is_short = bytes <= here_.limits().one_shot && bytes <= here_.ranks().staging_bytes();
+        const std::size_t longest_one_shot = limits_here<Transport>::longest_one_shot(here_.ranks(), takers() == size_);
+        const bool is_short = bytes <= longest_one_shot && bytes <= here_.ranks().staging_bytes();
         const bool may_be_mapped = bytes >= here_.limits().mapped;
         if (is_short && !may_be_mapped) {
             here_.ranks().turn_staging();

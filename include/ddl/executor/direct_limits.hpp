@@ -17,7 +17,7 @@ namespace ddl {
 struct direct_limits {
     static constexpr std::size_t by_processor = ~std::size_t{0};
 
-    /// The longest vector of which every rank folds everything, where peers cannot map it.
+    /// The longest vector of which every rank folds everything, where peers cannot map it; of many ranks see `one_shot_among`.
     std::size_t one_shot = 4096;
     /// The shortest vector that is folded where it lies, where all peers can map it. By processor 4097, on AMD's 8192.
     std::size_t mapped = by_processor;
@@ -33,6 +33,13 @@ struct direct_limits {
     std::size_t areas = by_processor;
     /// The most that a rank stages in a call and takes the cache lines of back at once, for its next one. Ranks may differ.
     std::size_t reclaimed = 4096;
+
+    /// The longest vector of which all of `ranks` ranks fold everything, where each has a core: another step takes no longer than
+    /// to read what more than four others bring.
+    constexpr std::size_t one_shot_among(int ranks) const noexcept {
+        const auto others = static_cast<std::size_t>(ranks - 1);
+        return others <= 4 ? one_shot : one_shot / others * 4;
+    }
 
     /// The same with nothing left to the processor.
     constexpr direct_limits for_processor(bool readers_hold_up_writers, bool string_moves_take_lines) const noexcept {
@@ -63,6 +70,13 @@ template <class Transport>
 struct limits_here {
     static const direct_limits& all() noexcept { return chosen(on_others, on_amd, since_zen_5); }
     static std::uint32_t fingerprint() noexcept { return chosen(others_mark, amd_mark, zen_5_mark); }
+
+    /// The longest vector that `ranks`, all of them or one, fold whole.
+    static std::size_t longest_one_shot(const Transport& ranks, bool all) noexcept {
+        if constexpr (requires { ranks.own_cores(); })
+            if (all && ranks.size() > 5 && ranks.own_cores()) return limits_here::all().one_shot_among(ranks.size());
+        return limits_here::all().one_shot;
+    }
 
 private:
     static constexpr direct_limits on_others = limits_of<Transport>.for_processor(false, false);

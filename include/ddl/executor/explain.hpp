@@ -58,7 +58,8 @@ void explain_way(text& line, Transport& ranks, const void* in, std::size_t count
         } else if (folds_all && bytes <= notice::room) {
             line.append(", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them",
                         notice::room);
-        } else if (folds_all && bytes <= limits.one_shot &&
+        } else if (folds_all &&
+                   bytes <= limits_here<Transport>::longest_one_shot(ranks, What == collective::allreduce) &&
                    (bytes < limits.mapped || ranks.address_of(in, bytes) == 0)) {
             line.append(", one-shot: so few bytes are staged once, and every rank folds all of them");
         } else if (folds_all && bytes < limits.mapped) {
@@ -107,7 +108,7 @@ void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
         if constexpr (blocks && suits_riding<What, Chosen, value>)
             if (rides<What, value>(ranks, count)) {
                 load_cut load;
-                load.direct = blocks_go_directly<value>(ranks, count);
+                load.direct = blocks_go_directly<What, value>(ranks, count);
                 if (What == collective::reduce_scatter && !load.direct &&
                     !scattered_blocks_ride(ranks, count, sizeof(value)))
                     load = whole_load<value>(ranks, count, flow::among_all);

@@ -80,6 +80,7 @@ template <class Transport>
 company company_of(const Transport& wire) noexcept {
     company all{.ranks = wire.size(), .close = first_pairs(wire)};
     if constexpr (requires { wire.on_one_host(); }) all.near = wire.on_one_host();
+    if constexpr (requires { wire.uncrowded(); }) all.own_cores = all.near && wire.uncrowded();
     if constexpr (requires {
                       wire.uncrowded();
                       wire.pieces_pay();

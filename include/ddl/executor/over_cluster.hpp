@@ -26,6 +26,9 @@ struct flattened<selected<Choices...>> {
     template <std::size_t Bytes, int Least, int Most, class Schedule>
     static near_at_most<Bytes, Least, Most, typename flattened<Schedule>::type> flat(
         near_at_most<Bytes, Least, Most, Schedule>);
+    template <std::size_t Bytes, int Least, int Most, class Schedule>
+    static own_core_at_most<Bytes, Least, Most, typename flattened<Schedule>::type> flat(
+        own_core_at_most<Bytes, Least, Most, Schedule>);
     template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close>
     static crowded_at_most<Bytes, Least, Most, typename flattened<Schedule>::type, Close> flat(
         crowded_at_most<Bytes, Least, Most, Schedule, Close>);

@@ -70,16 +70,9 @@ bool copies_pay(const Transport& wire, const load_cut& cut) noexcept {
     return cut.fits() && !leaves_whole(wire, cut) && (cut.bytes <= (std::size_t{16} << 10) || rounds_pay(wire));
 }
 
-/// Whether blocks of `count` values in all ride in messages from each rank to each.
-template <class Value, message_transport Transport>
-bool blocks_go_directly(const Transport& wire, std::size_t count) noexcept {
-    return load_cut::rides_directly(wire, partition{count, wire.size()}.longest() * sizeof(Value));
-}
-
-/// Whether the payload of a call of `count` values goes with the contract, of a collective of blocks by that schedule.
+/// Whether the payload of a call of `count` values fits into the rounds of a contract, of a collective of blocks by that schedule.
 template <collective What, class Value, message_transport Transport>
-bool rides(const Transport& wire, std::size_t count) noexcept {
-    if (blocks_go_directly<Value>(wire, count)) return true;
+bool fits_rounds(const Transport& wire, std::size_t count) noexcept {
     if constexpr (What == collective::all_gather || What == collective::gather)
         return gathered_rider::fits(wire, count, sizeof(Value));
     else if constexpr (What == collective::reduce_scatter)
@@ -87,6 +80,34 @@ bool rides(const Transport& wire, std::size_t count) noexcept {
     else if constexpr (What == collective::all_to_all)
         return exchanged_rider::fits(wire, count / static_cast<std::size_t>(wire.size()) * sizeof(Value));
     else return load_cut::rides(wire, count * sizeof(Value));
+}
+
+/// Whether blocks of `count` values in all, which could go directly, ride in rounds for they are sooner: of four to eight ranks that
+/// have a core each, if they are a power of two or all of their messages are quick ones. Not if blocks alone are, and rounds carry
+/// long parts of all: among four ranks, or in an all-to-all, whose rounds carry a half each.
+template <collective What, class Value, message_transport Transport>
+bool rounds_are_sooner(const Transport& wire, std::size_t count) noexcept {
+    if constexpr (What == collective::gather || What == collective::scatter) return false;
+    const company ranks = company_of(wire);
+    if (!ranks.own_cores || ranks.ranks < 4 || !fits_rounds<What, Value>(wire, count)) return false;
+    const std::size_t quick = cut_of(wire).quick_bytes;
+    if (count * sizeof(Value) <= quick) return true;
+    const bool blocks_are_quick = partition{count, ranks.ranks}.longest() * sizeof(Value) <= quick;
+    return std::has_single_bit(static_cast<unsigned>(ranks.ranks)) &&
+           !(blocks_are_quick && (ranks.ranks == 4 || What == collective::all_to_all));
+}
+
+/// Whether blocks of `count` values in all ride in messages from each rank to each.
+template <collective What, class Value, message_transport Transport>
+bool blocks_go_directly(const Transport& wire, std::size_t count) noexcept {
+    return load_cut::rides_directly(wire, partition{count, wire.size()}.longest() * sizeof(Value)) &&
+           !rounds_are_sooner<What, Value>(wire, count);
+}
+
+/// Whether that payload goes with the contract.
+template <collective What, class Value, message_transport Transport>
+bool rides(const Transport& wire, std::size_t count) noexcept {
+    return blocks_go_directly<What, Value>(wire, count) || fits_rounds<What, Value>(wire, count);
 }
 
 /// Whether operands of `Op` are folded so: rounds that begin halves apart do not keep rank order. A reduction that leaves
@@ -147,7 +168,8 @@ void gather_with_contract(message_call<Checking, Transport>& here, Transport& wi
     const int rank = wire.rank();
     const std::size_t length = blocks.length(rank);
     const bool takes = way == flow::among_all || rank == root;
-    if (blocks_go_directly<Element>(wire, count)) {
+    if (way == flow::among_all ? blocks_go_directly<collective::all_gather, Element>(wire, count)
+                               : blocks_go_directly<collective::gather, Element>(wire, count)) {
         const contract_room room{wire, 0};
         const riding_part block{room.arrival(rank), length * sizeof(Element)};
         kernel::copy(own, reinterpret_cast<Element*>(block.body), length);
@@ -187,7 +209,7 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
     const accumulator* own = nullptr;
-    if (blocks_go_directly<accumulator>(wire, count)) {
+    if (blocks_go_directly<collective::reduce_scatter, accumulator>(wire, count)) {
         const std::size_t longest = blocks.longest() * sizeof(accumulator);
         const contract_room room{wire, contract_room::with_slots(wire.size(), longest)};
         send_blocks<accumulator>(here, room, blocks, in);
@@ -217,7 +239,7 @@ void exchange_with_contract(message_call<Checking, Transport>& here, Transport& 
                             std::size_t count) {
     const std::size_t bytes = count * sizeof(Element);
     const int size = wire.size();
-    if (blocks_go_directly<Element>(wire, count)) {
+    if (blocks_go_directly<collective::all_to_all, Element>(wire, count)) {
         const partition blocks{count, size};
         const std::size_t each = bytes / static_cast<std::size_t>(size);
         const contract_room room{wire, contract_room::with_slots(size, each)};
@@ -297,7 +319,7 @@ void scatter_with_contract(message_call<Checking, Transport>& here, Transport& w
                            std::size_t count, int root) {
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
-    if (blocks_go_directly<Element>(wire, count)) {
+    if (blocks_go_directly<collective::scatter, Element>(wire, count)) {
         const std::size_t longest = blocks.longest() * sizeof(Element);
         const contract_room room{wire, contract_room::with_slots(wire.size(), longest)};
         if (rank == root) send_blocks<Element>(here, room, blocks, in);

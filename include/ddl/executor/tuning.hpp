@@ -17,6 +17,7 @@
 #include <ddl/transport/staging_transport.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace ddl {
 
@@ -39,12 +40,21 @@ inline constexpr link_cost link_of = links::hundred_gigabit;
 
 /// Doubling up to about the length at which halving becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
 /// From half of that up to eight times as much the number of ranks decides: the more there are, the later so many messages pay.
-/// On one host, where they cost little, they pay sooner; not where ranks share cores, and pass messages whole.
+/// On one host, where they cost little, they pay sooner; not where ranks share cores, and pass messages whole. Where each has a core,
+/// halving pays soonest of all, and `direct` where ranks do not halve well.
 template <class Transport>
 inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
+inline constexpr int any_number = std::numeric_limits<int>::max();
 template <class Transport>
 using doubling_then_halving = selected<
+    own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
+    own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
+    own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,
+    own_core_at_most<3 * halving_pays<Transport> / 8, 4, any_number, halving_direct_or<0, recursive_doubling>>,
+    own_core_at_most<2 * halving_pays<Transport>, 5, 6, direct>,
+    own_core_at_most<static_cast<std::size_t>(-1), 4, 4, recursive_halving>,
+    own_core_at_most<static_cast<std::size_t>(-1), 8, any_number, recursive_halving>,
     at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
     crowded_at_most<6 * halving_pays<Transport>, 8, 8, tree>, at_most<halving_pays<Transport> / 2, recursive_doubling>,
     crowded_at_most<4 * halving_pays<Transport>, 8, 8, recursive_halving, nearer::halves_apart>,
@@ -90,15 +100,18 @@ struct default_schedule<collective::all_gather, Commutes, Transport> {
     // of seven ranks, which halve well, only while it is short.
     static constexpr std::size_t kibi = 1024;
     template <std::size_t Kibibytes, int Least, int Most, class Schedule>
+    using own_core = own_core_at_most<Kibibytes * kibi, Least, Most, Schedule>;
+    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
     using crowded = crowded_at_most<Kibibytes * kibi, Least, Most, Schedule>;
     template <std::size_t Kibibytes, class Schedule>
     using dealt = crowded_at_most<Kibibytes * kibi, 4, 4, Schedule, nearer::halves_apart>;
-    using type = selected<crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
-                          dealt<12, recursive_halving>, crowded<16, 5, 6, recursive_halving>,
-                          crowded<24, 7, 7, recursive_halving>, crowded<64, 4, 4, direct>, dealt<64, direct>,
-                          crowded<64, 7, 7, direct>, crowded<8 * kibi, 3, 3, direct>, crowded<8 * kibi, 5, 6, direct>,
-                          at_most<8 * kibi * kibi, recursive_halving>,
-                          near_at_most<static_cast<std::size_t>(-1), 3, 8, direct>, otherwise<recursive_halving>>;
+    using type = selected<
+        own_core<12, 3, 3, recursive_halving>, own_core<512, 3, 3, direct>, own_core<16, 5, 6, recursive_halving>,
+        own_core<8 * kibi, 5, 6, direct>, crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
+        dealt<12, recursive_halving>, crowded<16, 5, 6, recursive_halving>, crowded<24, 7, 7, recursive_halving>,
+        crowded<64, 4, 4, direct>, dealt<64, direct>, crowded<64, 7, 7, direct>, crowded<8 * kibi, 3, 3, direct>,
+        crowded<8 * kibi, 5, 6, direct>, at_most<8 * kibi * kibi, recursive_halving>,
+        near_at_most<static_cast<std::size_t>(-1), 3, 8, direct>, otherwise<recursive_halving>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {

@@ -8,11 +8,12 @@
 
 namespace ddl {
 
-/// The ranks of a call: how many, whether all are on one host, and whether they share its cores and pass messages whole, so that few
-/// of them pay; also with whom rounds begin. Where that is not known, no choice that asks for it fits.
+/// The ranks of a call: how many, whether all are on one host, and have a core each there, or share them and pass messages whole, so
+/// that few of them pay; also with whom rounds begin. Where that is not known, no choice that asks for it fits.
 struct company {
     int ranks = 0;
     bool near = false;
+    bool own_cores = false;
     bool crowded = false;
     nearer close = nearer::neighbours;
 };
@@ -34,6 +35,17 @@ struct near_at_most {
     using type = Schedule;
     static constexpr bool fits(std::size_t message, company of) noexcept {
         return message <= Bytes && of.near && of.ranks >= Least && of.ranks <= Most;
+    }
+};
+
+/// The same if each of them has a core of that host to itself: what waits for another keeps nobody waiting, and rounds cost little.
+template <std::size_t Bytes, int Least, int Most, class Schedule>
+struct own_core_at_most {
+    static constexpr std::size_t bytes = Bytes;
+    static constexpr bool whoever = false;
+    using type = Schedule;
+    static constexpr bool fits(std::size_t message, company of) noexcept {
+        return of.own_cores && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
     }
 };
 
@@ -60,8 +72,8 @@ struct otherwise {
 
 /// A schedule for each message size: `selected<at_most<4096, recursive_doubling>, otherwise<ring>>`.
 ///
-/// Limits count the bytes of the whole message on one rank, and grow from left to right; those of `near_at_most` and `crowded_at_most`
-/// are above the last of `at_most` before them. The first that fits is taken.
+/// Limits count the bytes of the whole message on one rank, and grow from left to right; those of `near_at_most`,
+/// `own_core_at_most` and `crowded_at_most` are above the last of `at_most` before them. The first that fits is taken.
 template <class... Choices>
 struct selected {
     static constexpr const char* name = "selected";

@@ -20,9 +20,11 @@ public:
     static constexpr std::size_t window_bytes = std::size_t{1} << 20;
 
     /// The group's first rank makes its memory, in its own heap. The others join at that `address()`.
-    static membership found(std::shared_ptr<shared_heap> heap, int size) {
+    static membership found(std::shared_ptr<shared_heap> heap, int size, bool own_cores) {
         const std::uint64_t address = heap->take_zeroed(rank_memory::bytes(size, window_bytes));
-        return {std::move(heap), address, 0, size};
+        membership first{std::move(heap), address, 0, size};
+        first.memory().say_own_cores(own_cores);
+        return first;
     }
 
     membership(std::shared_ptr<shared_heap> heap, std::uint64_t address, int rank, int size)
@@ -101,7 +103,7 @@ public:
         const int ranks = static_cast<int>(group.size());
         try {
             std::optional<membership> seat;
-            if (place == 0) seat.emplace(membership::found(seat_.heap(), ranks));
+            if (place == 0) seat.emplace(membership::found(seat_.heap(), ranks, own_cores()));
             const auto leaders = exchange(seat ? seat->address() : 0, where);
             if (!seat) seat.emplace(seat_.heap(), leaders[static_cast<std::size_t>(group[0])], place, ranks);
             exchange(0, where);  // until here a rank without its lock does not look ended
@@ -150,7 +152,8 @@ private:
     static admission host(rendezvous& meeting, int size) {
         if (size > 1) meeting.claim();
         const descriptor file = shared_heap::create(size);
-        membership seat = membership::found(std::make_shared<shared_heap>(file, 0, size), size);
+        membership seat =
+            membership::found(std::make_shared<shared_heap>(file, 0, size), size, cores_for(size) >= size);
         if (size > 1) meeting.host(file, [&](int peer) { return seat.present(peer); });
         return {std::move(seat), meeting.take_name()};
     }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
+#include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
+#include <ddl/broadcast.hpp>
+#include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "../collective/oracle.hpp"
+#include "../collective/sweep.hpp"
+
+namespace data = boost::unit_test::data;
+
+// Ranks that have a core each on one host: there rounds often take the place of messages from each rank to each.
+struct on_own_cores : ddl::recording {
+    explicit on_own_cores(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    static constexpr ddl::segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                                   .depth = 40,
+                                                   .short_message = std::size_t{16} << 10,
+                                                   .short_bytes = 3968,
+                                                   .quick_message = 512,
+                                                   .quick_bytes = 256,
+                                                   .combining = std::size_t{1} << 20};
+    static constexpr bool on_one_host() noexcept { return true; }
+    static constexpr bool uncrowded() noexcept { return true; }
+};
+
+namespace {
+
+template <class Body>
+void on_cores(int size, std::uint64_t seed, Body body) {
+    ddl::recording::run(size,
+                        [&](ddl::recording& wire) {
+                            on_own_cores ranks{wire.split(0, wire.rank())};
+                            body(ranks);
+                        },
+                        {.seed = seed,
+                         .delays = true,
+                         .eager_limit = seed % 2 == 0 ? std::size_t{0} : std::size_t{4096},
+                         .marks = seed / 2 % 2 == 0,
+                         .limit = patient});
+}
+
+void sums(on_own_cores& ranks, std::size_t count) {
+    auto values = small_values<int>(ranks.rank(), count);
+    ddl::allreduce(ranks, values);
+    const auto expected = sums_of_small_values(ranks.size(), count);
+    require_values(
+        values, [&](std::size_t i) { return expected[i]; }, labelled<ddl::tuned>("allreduce", ranks, count));
+}
+
+/// What rank 0 of `size` sends in `call`.
+template <class Call>
+std::size_t sent_by(int size, Call call) {
+    std::size_t sent = 0;
+    ddl::recording::run(size,
+                        [&](ddl::recording& wire) {
+                            on_own_cores ranks{wire.split(0, wire.rank())};
+                            ranks.clear_log();
+                            call(ranks);
+                            if (ranks.rank() != 0) return;
+                            for (const ddl::recording::event& each : ranks.log())
+                                sent += each.kind == ddl::recording::direction::send;
+                        },
+                        {.marks = true});
+    return sent;
+}
+void gathers(on_own_cores& ranks, std::size_t each) {
+    const std::vector<int> block(each, ranks.rank());
+    std::vector<int> all(each * static_cast<std::size_t>(ranks.size()));
+    ddl::all_gather(ranks, block, all);
+    for (std::size_t i = 0; i < all.size(); ++i) require(all[i] == static_cast<int>(i / each), "a block");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(few_messages_leave_where_rounds_do) {
+    const auto meet = [](on_own_cores& ranks) { ddl::barrier(ranks); };
+    const auto sum = [](on_own_cores& ranks) { sums(ranks, 300); };
+    const auto gather = [](std::size_t each) { return [=](on_own_cores& ranks) { gathers(ranks, each); }; };
+    BOOST_TEST(sent_by(3, meet) == 2, "each to each");
+    BOOST_TEST(sent_by(4, meet) == 2);
+    BOOST_TEST(sent_by(8, meet) == 3);
+    BOOST_TEST(sent_by(4, sum) == 2);
+    BOOST_TEST(sent_by(8, sum) == 3);
+    BOOST_TEST(sent_by(4, gather(16)) == 2, "all of it is quick");
+    BOOST_TEST(sent_by(4, gather(64)) == 3, "blocks alone are");
+    BOOST_TEST(sent_by(4, gather(65)) == 2);
+    BOOST_TEST(sent_by(8, gather(64)) == 3);
+    BOOST_TEST(sent_by(6, gather(64)) == 5, "no power of two");
+}
+
+BOOST_DATA_TEST_CASE(whatever_the_way_all_have_what_they_should, data::xrange(2, 10) * data::make({1, 2}), size, seed) {
+    on_cores(size, static_cast<std::uint64_t>(seed), [](on_own_cores& ranks) {
+        for (const std::size_t count : {0U, 1U, 17U, 129U, 513U, 1201U, 2500U, 9001U}) {
+            sums(ranks, count);
+            const auto expected = sums_of_small_values(ranks.size(), count);
+            const auto values = small_values<int>(ranks.rank(), count);
+            const auto own = ddl::block(count, ranks.size(), ranks.rank());
+            guarded<int> block{own.count};
+            ddl::reduce_scatter(ranks, values, block);
+            require_values(
+                block, [&](std::size_t i) { return expected[own.first + i]; },
+                labelled<ddl::tuned>("reduce_scatter", ranks, count));
+            guarded<int> all{count};
+            ddl::all_gather(ranks, block, all);
+            require_values(
+                all, [&](std::size_t i) { return expected[i]; }, labelled<ddl::tuned>("all_gather", ranks, count));
+            const int root = static_cast<int>(count) % ranks.size();
+            auto folded = small_values<int>(ranks.rank(), count);
+            ddl::reduce(ranks, folded, ddl::sum{}, root);
+            require_values(
+                folded,
+                [&](std::size_t i) { return ranks.rank() == root ? expected[i] : small_value(ranks.rank(), i); },
+                labelled<ddl::tuned>("reduce", ranks, count));
+            auto spread = small_values<int>(ranks.rank(), count);
+            ddl::broadcast(ranks, spread, root);
+            require_values(
+                spread, [&](std::size_t i) { return small_value(root, i); },
+                labelled<ddl::tuned>("broadcast", ranks, count));
+            const auto exchanged = exchanged_values(ranks.rank(), count);
+            auto blocks = small_values<int>(ranks.rank(), count * static_cast<std::size_t>(ranks.size()));
+            ddl::all_to_all(ranks, blocks);
+            require_values(blocks, exchanged, labelled<ddl::tuned>("all_to_all", ranks, count));
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(who_goes_directly_and_who_goes_in_rounds_hear_of_each_other) {
+    const auto sums_of = [](std::size_t count) {
+        return [=](on_own_cores& ranks) {
+            std::vector<int> values(count);
+            ddl::allreduce(ranks, values);
+        };
+    };
+    const std::vector<std::function<void(on_own_cores&)>> calls{
+        [](on_own_cores& ranks) { ddl::barrier(ranks); },
+        sums_of(1),
+        sums_of(1000),
+        sums_of(20'000),
+        [](on_own_cores& ranks) { gathers(ranks, 4); },
+        [](on_own_cores& ranks) { gathers(ranks, 64); },
+        [](on_own_cores& ranks) { gathers(ranks, 500); },
+        [](on_own_cores& ranks) {
+            std::vector<int> values(400);
+            ddl::reduce<ddl::tree>(ranks, values, ddl::sum{}, 2);
+        },
+        [](on_own_cores& ranks) {
+            std::vector<int> values(100 * static_cast<std::size_t>(ranks.size()));
+            ddl::all_to_all(ranks, values);
+        },
+    };
+    const auto disagree = [&](int size, std::uint64_t seed, std::size_t most, std::size_t other) {
+        const int alone = static_cast<int>(most * 3 + other) % size;
+        on_cores(size, seed, [&](on_own_cores& ranks) {
+            require_error(ddl::errc::mismatch, "", [&] { calls[ranks.rank() == alone ? other : most](ranks); });
+            sums(ranks, 3000);
+        });
+    };
+    for (std::size_t most = 0; most < calls.size(); ++most)
+        for (std::size_t other = 0; other < calls.size(); ++other) {
+            if (most == other) continue;
+            disagree(4, 1 + (most + other) % 4, most, other);
+            if (under_thread_sanitizer) continue;
+            disagree(6, 1 + other % 4, most, other);
+            disagree(8, 1 + most % 4, most, other);
+        }
+}
