@@ -34,6 +34,12 @@ struct on_own_cores : ddl::recording {
     static constexpr bool uncrowded() noexcept { return true; }
 };
 
+/// The same, though they were dealt to something in turn: rounds of theirs do not keep blocks in order.
+struct dealt_on_own_cores : on_own_cores {
+    using on_own_cores::on_own_cores;
+    static constexpr bool dealt_in_turn() noexcept { return true; }
+};
+
 namespace {
 
 template <class Body>
@@ -74,7 +80,8 @@ std::size_t sent_by(int size, Call call) {
                         {.marks = true});
     return sent;
 }
-void gathers(on_own_cores& ranks, std::size_t each) {
+template <class Ranks>
+void gathers(Ranks& ranks, std::size_t each) {
     const std::vector<int> block(each, ranks.rank());
     std::vector<int> all(each * static_cast<std::size_t>(ranks.size()));
     ddl::all_gather(ranks, block, all);
@@ -97,6 +104,13 @@ BOOST_AUTO_TEST_CASE(few_messages_leave_where_rounds_do) {
     BOOST_TEST(sent_by(4, gather(65)) == 2);
     BOOST_TEST(sent_by(8, gather(64)) == 3);
     BOOST_TEST(sent_by(6, gather(64)) == 5, "no power of two");
+}
+
+BOOST_DATA_TEST_CASE(blocks_stay_in_order_where_rounds_begin_halves_apart, data::make({4, 8}), size) {
+    ddl::recording::run(size, [](ddl::recording& wire) {
+        dealt_on_own_cores ranks{wire.split(0, wire.rank())};
+        for (const std::size_t each : {1U, 100U, 400U}) gathers(ranks, each);
+    });
 }
 
 BOOST_DATA_TEST_CASE(whatever_the_way_all_have_what_they_should, data::xrange(2, 10) * data::make({1, 2}), size, seed) {

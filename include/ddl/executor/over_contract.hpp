@@ -89,7 +89,8 @@ template <collective What, class Value, message_transport Transport>
 bool rounds_are_sooner(const Transport& wire, std::size_t count) noexcept {
     if constexpr (What == collective::gather || What == collective::scatter) return false;
     const company ranks = company_of(wire);
-    if (!ranks.own_cores || ranks.ranks < 4 || !fits_rounds<What, Value>(wire, count)) return false;
+    if (!ranks.own_cores || ranks.ranks < 4 || ranks.close != nearer::neighbours) return false;
+    if (!fits_rounds<What, Value>(wire, count)) return false;
     const std::size_t quick = cut_of(wire).quick_bytes;
     if (count * sizeof(Value) <= quick) return true;
     const bool blocks_are_quick = partition{count, ranks.ranks}.longest() * sizeof(Value) <= quick;
