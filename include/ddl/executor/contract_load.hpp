@@ -97,6 +97,7 @@ struct load_cut {
     /// The same of a vector that all of them bring, and fold, or that flows from or to one of them.
     template <class Transport>
     static bool goes_directly(const Transport& wire, std::size_t vector, flow way) noexcept {
+        if (!rides_directly(wire, vector)) return false;
         const company ranks = company_of(wire);
         const std::size_t quick = cut_of(wire).quick_bytes;
         // where few messages pay, rounds do of three ranks and of eight; others take more of them, and wait longer
@@ -104,7 +105,7 @@ struct load_cut {
         // where each has a core, rounds do of four and more; but long ones to a root and back of no power of two
         const bool in_pairs = std::has_single_bit(static_cast<unsigned>(ranks.ranks));
         if (ranks.own_cores && ranks.ranks > 3 && (way == flow::among_all || in_pairs || vector <= quick)) return false;
-        return rides_directly(wire, vector) && vector <= (wire.size() == 3 && quick > 0 ? quick : longest_direct);
+        return vector <= (ranks.ranks == 3 && quick > 0 ? quick : longest_direct);
     }
     /// Of a part that never rides.
     static load_cut of_part(const segmenting& cut, std::size_t payload, std::size_t unit, passage way) noexcept {
