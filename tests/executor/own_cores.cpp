@@ -113,8 +113,8 @@ BOOST_DATA_TEST_CASE(blocks_stay_in_order_where_rounds_begin_halves_apart, data:
     });
 }
 
-BOOST_DATA_TEST_CASE(whatever_the_way_all_have_what_they_should, data::xrange(2, 10) * data::make({1, 2}), size, seed) {
-    on_cores(size, static_cast<std::uint64_t>(seed), [](on_own_cores& ranks) {
+BOOST_DATA_TEST_CASE(whatever_the_way_all_have_what_they_should, data::xrange(2, 10), size) {
+    on_cores(size, static_cast<std::uint64_t>(size), [](on_own_cores& ranks) {
         for (const std::size_t count : {0U, 1U, 17U, 129U, 513U, 1201U, 2500U, 9001U}) {
             sums(ranks, count);
             const auto expected = sums_of_small_values(ranks.size(), count);
@@ -183,9 +183,7 @@ BOOST_AUTO_TEST_CASE(who_goes_directly_and_who_goes_in_rounds_hear_of_each_other
     for (std::size_t most = 0; most < calls.size(); ++most)
         for (std::size_t other = 0; other < calls.size(); ++other) {
             if (most == other) continue;
-            disagree(4, 1 + (most + other) % 4, most, other);
-            if (under_thread_sanitizer) continue;
-            disagree(6, 1 + other % 4, most, other);
-            disagree(8, 1 + most % 4, most, other);
+            constexpr int sizes[] = {4, 6, 8};
+            disagree(sizes[(most + other) % 3], 1 + most % 4, most, other);
         }
 }
