@@ -23,7 +23,7 @@ inline constexpr ddl::direct_limits ddl::limits_of<mapped_late>{.one_shot = 2048
 /// And ranks that have a core each, whatever the machine.
 struct on_own_cores : ddl::threads {
     explicit on_own_cores(ddl::threads&& from) : ddl::threads{std::move(from)} {}
-    static bool own_cores() noexcept { return true; }
+    static bool uncrowded() noexcept { return true; }
 };
 template <>
 inline constexpr ddl::direct_limits ddl::limits_of<on_own_cores>{.one_shot = 2048, .mapped = 5120};
@@ -137,9 +137,9 @@ BOOST_AUTO_TEST_CASE(all_ranks_know_alike_whether_they_have_a_core_each) {
     for (const int size : {1, 2, 9}) {
         const bool have = ddl::cores_for(size) >= size;
         const auto body = [=](auto& ranks) {
-            require(ranks.own_cores() == have, "as their founder");
+            require(ranks.uncrowded() == have, "as their founder");
             auto part = ranks.split(ranks.rank() % 2, 0);
-            require(part.own_cores() == have, "and as the whole");
+            require(part.uncrowded() == have, "and as the whole");
         };
         places::threads::run(size, body);
         places::processes::run(size, body);

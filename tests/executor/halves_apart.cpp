@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "../collective/oracle.hpp"
-#include "../collective/sweep.hpp"
+#include "overtaking.hpp"
 
 namespace data = boost::unit_test::data;
 
@@ -31,30 +30,6 @@ using dealt = dealt_to<true>;
 using dealt_to_hosts = dealt_to<false>;
 
 namespace {
-
-/// Runs `body` on `size` ranks whose messages overtake each other as `seed` chooses.
-template <class Body>
-void on_dealt(int size, std::uint64_t seed, Body body) {
-    ddl::recording::run(size,
-                        [&](ddl::recording& wire) {
-                            dealt ranks{wire.split(0, wire.rank())};
-                            body(ranks);
-                        },
-                        {.seed = seed,
-                         .delays = true,
-                         .eager_limit = seed % 2 == 0 ? std::size_t{0} : std::size_t{4096},
-                         .marks = seed / 2 % 2 == 0,
-                         .limit = patient});
-}
-
-template <class Schedule, class Ranks>
-void sums(Ranks& ranks, std::size_t count) {
-    auto values = small_values<int>(ranks.rank(), count);
-    ddl::allreduce<Schedule>(ranks, values);
-    const auto expected = sums_of_small_values(ranks.size(), count);
-    require_values(
-        values, [&](std::size_t i) { return expected[i]; }, labelled<Schedule>("allreduce", ranks, count));
-}
 
 /// Matrices whose product depends on the order of its factors.
 struct matrix {
@@ -120,7 +95,7 @@ BOOST_AUTO_TEST_CASE(long_halves_go_to_the_rank_that_lies_closest_and_of_one_hos
 }
 
 BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({2, 4, 6, 8}) * data::make({1, 2}), size, seed) {
-    on_dealt(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
+    overtaking<dealt>(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
         for (const std::size_t count : {0U, 1U, 17U, 1001U, 2500U, 20'003U})
             schedules<ddl::tuned, ddl::recursive_doubling, ddl::recursive_halving>::each(
                 [&]<class Schedule>() { sums<Schedule>(ranks, count); });
@@ -128,7 +103,7 @@ BOOST_DATA_TEST_CASE(ranks_that_were_dealt_have_the_sum, data::make({2, 4, 6, 8}
 }
 
 BOOST_DATA_TEST_CASE(so_has_a_root_and_what_it_had_reaches_all, data::make({4, 8}) * data::make({1, 2}), size, seed) {
-    on_dealt(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
+    overtaking<dealt>(size, static_cast<std::uint64_t>(seed), [](auto& ranks) {
         for (int root = 0; root < ranks.size(); ++root)
             for (const std::size_t count : {700U, 2500U, 20'003U}) {
                 auto values = small_values<int>(ranks.rank(), count);
@@ -148,7 +123,7 @@ BOOST_DATA_TEST_CASE(so_has_a_root_and_what_it_had_reaches_all, data::make({4, 8
 }
 
 BOOST_DATA_TEST_CASE(operands_of_an_op_that_does_not_commute_are_combined_in_rank_order, data::make({2, 4, 8}), size) {
-    on_dealt(size, 1, [](auto& ranks) {
+    overtaking<dealt>(size, 1, [](auto& ranks) {
         const auto products = [&](const std::vector<matrix>& all) {
             for (std::size_t i = 0; i < all.size(); ++i)
                 if (all[i] != product_of(ranks.size(), i)) return false;
@@ -199,7 +174,7 @@ BOOST_AUTO_TEST_CASE(whatever_they_call_all_hear_that_another_calls_something_el
     };
     const auto disagree = [&](int size, std::uint64_t seed, std::size_t most, std::size_t other) {
         const int alone = static_cast<int>(most * 3 + other) % size;
-        on_dealt(size, seed, [&](dealt& ranks) {
+        overtaking<dealt>(size, seed, [&](dealt& ranks) {
             require_error(ddl::errc::mismatch, "", [&] { calls[ranks.rank() == alone ? other : most](ranks); });
             sums<ddl::tuned>(ranks, 3000);
         });
@@ -213,7 +188,7 @@ BOOST_AUTO_TEST_CASE(whatever_they_call_all_hear_that_another_calls_something_el
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_fails_is_heard_of) {
-    on_dealt(8, 1, [](dealt& ranks) {
+    overtaking<dealt>(8, 1, [](dealt& ranks) {
         std::vector<int> values(20'000);
         bool threw = false;
         try {

@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "../collective/oracle.hpp"
-#include "../collective/sweep.hpp"
+#include "overtaking.hpp"
 
 namespace data = boost::unit_test::data;
 
@@ -41,28 +40,6 @@ struct dealt_on_own_cores : on_own_cores {
 };
 
 namespace {
-
-template <class Body>
-void on_cores(int size, std::uint64_t seed, Body body) {
-    ddl::recording::run(size,
-                        [&](ddl::recording& wire) {
-                            on_own_cores ranks{wire.split(0, wire.rank())};
-                            body(ranks);
-                        },
-                        {.seed = seed,
-                         .delays = true,
-                         .eager_limit = seed % 2 == 0 ? std::size_t{0} : std::size_t{4096},
-                         .marks = seed / 2 % 2 == 0,
-                         .limit = patient});
-}
-
-void sums(on_own_cores& ranks, std::size_t count) {
-    auto values = small_values<int>(ranks.rank(), count);
-    ddl::allreduce(ranks, values);
-    const auto expected = sums_of_small_values(ranks.size(), count);
-    require_values(
-        values, [&](std::size_t i) { return expected[i]; }, labelled<ddl::tuned>("allreduce", ranks, count));
-}
 
 /// What rank 0 of `size` sends in `call`.
 template <class Call>
@@ -92,7 +69,7 @@ void gathers(Ranks& ranks, std::size_t each) {
 
 BOOST_AUTO_TEST_CASE(few_messages_leave_where_rounds_do) {
     const auto meet = [](on_own_cores& ranks) { ddl::barrier(ranks); };
-    const auto sum = [](on_own_cores& ranks) { sums(ranks, 300); };
+    const auto sum = [](on_own_cores& ranks) { sums<ddl::tuned>(ranks, 300); };
     const auto gather = [](std::size_t each) { return [=](on_own_cores& ranks) { gathers(ranks, each); }; };
     BOOST_TEST(sent_by(3, meet) == 2, "each to each");
     BOOST_TEST(sent_by(4, meet) == 2);
@@ -114,9 +91,9 @@ BOOST_DATA_TEST_CASE(blocks_stay_in_order_where_rounds_begin_halves_apart, data:
 }
 
 BOOST_DATA_TEST_CASE(whatever_the_way_all_have_what_they_should, data::xrange(2, 10), size) {
-    on_cores(size, static_cast<std::uint64_t>(size), [](on_own_cores& ranks) {
+    overtaking<on_own_cores>(size, static_cast<std::uint64_t>(size), [](on_own_cores& ranks) {
         for (const std::size_t count : {0U, 1U, 17U, 129U, 513U, 1201U, 2500U, 9001U}) {
-            sums(ranks, count);
+            sums<ddl::tuned>(ranks, count);
             const auto expected = sums_of_small_values(ranks.size(), count);
             const auto values = small_values<int>(ranks.rank(), count);
             const auto own = ddl::block(count, ranks.size(), ranks.rank());
@@ -175,9 +152,9 @@ BOOST_AUTO_TEST_CASE(who_goes_directly_and_who_goes_in_rounds_hear_of_each_other
     };
     const auto disagree = [&](int size, std::uint64_t seed, std::size_t most, std::size_t other) {
         const int alone = static_cast<int>(most * 3 + other) % size;
-        on_cores(size, seed, [&](on_own_cores& ranks) {
+        overtaking<on_own_cores>(size, seed, [&](on_own_cores& ranks) {
             require_error(ddl::errc::mismatch, "", [&] { calls[ranks.rank() == alone ? other : most](ranks); });
-            sums(ranks, 3000);
+            sums<ddl::tuned>(ranks, 3000);
         });
     };
     for (std::size_t most = 0; most < calls.size(); ++most)

@@ -73,8 +73,8 @@ struct limits_here {
 
     /// The longest vector that `ranks`, all of them or one, fold whole.
     static std::size_t longest_one_shot(const Transport& ranks, bool all) noexcept {
-        if constexpr (requires { ranks.own_cores(); })
-            if (all && ranks.size() > 5 && ranks.own_cores()) return limits_here::all().one_shot_among(ranks.size());
+        if constexpr (requires { ranks.uncrowded(); })
+            if (all && ranks.size() > 5 && ranks.uncrowded()) return limits_here::all().one_shot_among(ranks.size());
         return limits_here::all().one_shot;
     }
 

@@ -40,10 +40,7 @@ struct near_at_most {
 
 /// The same if each of them has a core of that host to itself: what waits for another keeps nobody waiting, and rounds cost little.
 template <std::size_t Bytes, int Least, int Most, class Schedule>
-struct own_core_at_most {
-    static constexpr std::size_t bytes = Bytes;
-    static constexpr bool whoever = false;
-    using type = Schedule;
+struct own_core_at_most : near_at_most<Bytes, Least, Most, Schedule> {
     static constexpr bool fits(std::size_t message, company of) noexcept {
         return of.own_cores && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
     }
@@ -52,10 +49,7 @@ struct own_core_at_most {
 /// The same if they share the cores of that host, and pass messages whole: one that waits for another waits for a core, too, so that
 /// few messages pay. `Close` is with whom their rounds begin.
 template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close = nearer::neighbours>
-struct crowded_at_most {
-    static constexpr std::size_t bytes = Bytes;
-    static constexpr bool whoever = false;
-    using type = Schedule;
+struct crowded_at_most : near_at_most<Bytes, Least, Most, Schedule> {
     static constexpr bool fits(std::size_t message, company of) noexcept {
         return of.crowded && of.close == Close && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
     }

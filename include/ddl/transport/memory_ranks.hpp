@@ -66,7 +66,7 @@ public:
     }
     std::size_t staging_bytes() const noexcept { return window_bytes() / 2; }
     /// Whether each rank has a core for itself, as far as the one knew who founded the group. The same on all ranks.
-    bool own_cores() const noexcept { return memory_.own_cores(); }
+    bool uncrowded() const noexcept { return memory_.uncrowded(); }
     std::size_t cache_bytes() const noexcept { return cache_bytes_; }
     /// The caches to go by from now on, where the system does not know: results that do not stay in the last one are stored
     /// past it. Each rank for itself; ranks may differ.

@@ -67,15 +67,15 @@ public:
 
     /// Whether each rank has a core for itself, as the one sees it who founds the group: said once, before others come, so that all
     /// go by the same.
-    bool own_cores() const noexcept { return own_cores_record().load(std::memory_order_relaxed); }
-    void say_own_cores(bool have) const noexcept { own_cores_record().store(have, std::memory_order_relaxed); }
+    bool uncrowded() const noexcept { return uncrowded_record().load(std::memory_order_relaxed); }
+    void say_uncrowded(bool have) const noexcept { uncrowded_record().store(have, std::memory_order_relaxed); }
 
 private:
     static constexpr std::size_t page = 4096;
     static constexpr std::size_t line = 128;  // two cache lines: neighbours are fetched in pairs
     static constexpr std::size_t flag_lines = 3;
 
-    std::atomic<bool>& own_cores_record() const noexcept {
+    std::atomic<bool>& uncrowded_record() const noexcept {
         static_assert(sizeof(fault_record) <= page / 2);
         return *reinterpret_cast<std::atomic<bool>*>(base_ + page / 2);
     }

@@ -20,10 +20,10 @@ public:
     static constexpr std::size_t window_bytes = std::size_t{1} << 20;
 
     /// The group's first rank makes its memory, in its own heap. The others join at that `address()`.
-    static membership found(std::shared_ptr<shared_heap> heap, int size, bool own_cores) {
+    static membership found(std::shared_ptr<shared_heap> heap, int size, bool uncrowded) {
         const std::uint64_t address = heap->take_zeroed(rank_memory::bytes(size, window_bytes));
         membership first{std::move(heap), address, 0, size};
-        first.memory().say_own_cores(own_cores);
+        first.memory().say_uncrowded(uncrowded);
         return first;
     }
 
@@ -103,7 +103,7 @@ public:
         const int ranks = static_cast<int>(group.size());
         try {
             std::optional<membership> seat;
-            if (place == 0) seat.emplace(membership::found(seat_.heap(), ranks, own_cores()));
+            if (place == 0) seat.emplace(membership::found(seat_.heap(), ranks, uncrowded()));
             const auto leaders = exchange(seat ? seat->address() : 0, where);
             if (!seat) seat.emplace(seat_.heap(), leaders[static_cast<std::size_t>(group[0])], place, ranks);
             exchange(0, where);  // until here a rank without its lock does not look ended

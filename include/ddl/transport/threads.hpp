@@ -55,7 +55,7 @@ public:
         while (group[static_cast<std::size_t>(place)] != rank()) ++place;
         const int ranks = static_cast<int>(group.size());
         std::shared_ptr<team_memory> memory;
-        if (place == 0) memory = std::make_shared<team_memory>(ranks, own_cores(), memory_);
+        if (place == 0) memory = std::make_shared<team_memory>(ranks, uncrowded(), memory_);
         const auto leaders = exchange(reinterpret_cast<std::uintptr_t>(&memory), where);
         if (place != 0)
             memory = *reinterpret_cast<const std::shared_ptr<team_memory>*>(
@@ -83,11 +83,11 @@ private:
     static constexpr std::size_t each_window_bytes = std::size_t{1} << 18;
 
     struct team_memory {
-        team_memory(int ranks, bool own_cores, std::shared_ptr<team_memory> split_from = nullptr)
+        team_memory(int ranks, bool uncrowded, std::shared_ptr<team_memory> split_from = nullptr)
             : parent{std::move(split_from)}, bytes{rank_memory::bytes(ranks, each_window_bytes)},
               base{static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}))} {
             std::memset(base, 0, bytes);
-            rank_memory{base, ranks, each_window_bytes}.say_own_cores(own_cores);
+            rank_memory{base, ranks, each_window_bytes}.say_uncrowded(uncrowded);
         }
         team_memory(const team_memory&) = delete;
         team_memory& operator=(const team_memory&) = delete;
