@@ -504,6 +504,9 @@ BOOST_AUTO_TEST_CASE(it_knows_which_cores_ranks_are_bound_to) {
         for (int peer = 0; peer < moved.size(); ++peer)
             BOOST_TEST(moved.beside(peer) ==
                        (peer != moved.rank() && indices[static_cast<std::size_t>(peer)] == index));
+        std::sort(indices.begin(), indices.end());
+        const bool together = std::adjacent_find(indices.begin(), indices.end()) != indices.end();
+        BOOST_TEST(moved.uncrowded() != together, "a core that others are bound to is no rank's own");
         return moved.dealt_in_turn();
     };
     BOOST_TEST(bound(free.rank() % 2) == (free.size() == 4), "0 1 0 1");
