@@ -4,6 +4,7 @@
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 #include <ddl/reduce.hpp>
+#include <ddl/scatter.hpp>
 #include <ddl/schedule/chain.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
@@ -14,7 +15,9 @@
 #include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
+#include <vector>
 
 #include "../collective/oracle.hpp"
 #include "../collective/sweep.hpp"
@@ -417,6 +420,37 @@ std::vector<std::size_t> lengths_to(int peer, Collective collective, int size = 
             if (each.kind == ddl::recording::direction::send && each.peer == peer) lengths.push_back(each.bytes);
     });
     return lengths;
+}
+
+BOOST_AUTO_TEST_CASE(what_a_rank_of_one_host_sends_in_rounds_in_a_row_is_under_way_at_once) {
+    // Of the tree's root rank 2 receives in the first round, and rank 1 in the next one.
+    const auto serve_the_second_first = [](const auto& move) {
+        std::atomic<bool> second_has_all{false};
+        const auto run = [&](ddl::recording& team) {
+            housed ranks{team.split(0, team.rank())};
+            const double late = ddl::now() + 8;
+            while (ranks.rank() == 2 && !second_has_all && ddl::now() < late) std::this_thread::yield();
+            move(ranks);
+            if (ranks.rank() == 1) second_has_all = true;
+        };
+        ddl::recording::run(4, run, {.eager_limit = 0, .limit = ddl::timeout{5}});
+    };
+    for (const std::size_t count : {40, 1000, 20'000}) {
+        const auto expected = small_values<int>(0, count);
+        serve_the_second_first([&](housed& ranks) {
+            auto data = small_values<int>(ranks.rank(), count);
+            ddl::broadcast<ddl::tree, ddl::unchecked>(ranks, data);
+            require_values(
+                data, [&](std::size_t i) { return expected[i]; }, "broadcast");
+        });
+        serve_the_second_first([&](housed& ranks) {
+            guarded<int> own(count / 4);
+            ddl::scatter<ddl::tree, ddl::unchecked>(ranks, expected, own);
+            require_values(
+                own, [&](std::size_t i) { return expected[static_cast<std::size_t>(ranks.rank()) * (count / 4) + i]; },
+                "scatter");
+        });
+    }
 }
 
 BOOST_AUTO_TEST_CASE(how_long_messages_are_that_are_cut_as_short_ones_depends_on_what_else_goes_on) {

@@ -68,9 +68,6 @@ public:
         what_.limits = cut_fingerprint(wire);
         print_ = fingerprint(what_);  // here, where the compiler knows most of it
         wire_.begin(where_);
-        // who waits for others hears of a failure meanwhile
-        if constexpr (!Checking::compares)
-            if (!waits_everywhere(what, wire.size())) wire_.listen(where_);
         half_done_.begin(where_);
     }
 
@@ -164,18 +161,6 @@ private:
         } catch (const error& why) {
             if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
             throw;
-        }
-    }
-
-    /// Whether each rank needs what others send, as a root that only sends does not, nor whoever sends to one.
-    static constexpr bool waits_everywhere(const call& what, int size) noexcept {
-        switch (what.what) {
-            case collective::allreduce:
-            case collective::allreduce_n: return what.count > 0;
-            case collective::reduce_scatter:
-            case collective::all_gather:
-            case collective::all_to_all: return what.count >= static_cast<std::uint64_t>(size);
-            default: return false;
         }
     }
 

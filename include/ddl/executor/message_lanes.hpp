@@ -144,6 +144,7 @@ struct lane {
 
 /// How the operands of a round are received: in slots of `slot` bytes, or in a room of its own for each.
 struct arrivals {
+    bool only_sends = true;  // nothing arrives at all
     bool own_room = false;
     bool entangled = false;  // something is combined twice, or also sent
     std::size_t slot = 0;
@@ -193,6 +194,7 @@ arrivals arrivals_of(const Transport& wire, const Program& program, int round, B
     int operands = 0;
     for (int i = 0, width = program.width(rank, round); i < width; ++i) {
         const transfer t = program.at(rank, round, i);
+        result.only_sends = result.only_sends && t.what == action::send;
         if (t.what != action::receive_reduce) continue;
         ++operands;
         const std::size_t bytes = bytes_of(t);

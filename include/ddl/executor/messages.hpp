@@ -23,6 +23,8 @@ struct no_input {};
 /// into the same elements is so in the order of the program whatever the order of arrival, so results are the same bits in
 /// every run. Elements that a round also sends stay as they are until they have left. A chunk that no message has changed may lie
 /// in an input, from where it is sent, or combined to its place: what only leaves is never copied.
+///
+/// Where receivers' cores move messages, rounds in a row in which a rank only sends are one for it: all of them copy at the same time.
 template <message_transport Transport>
 class message_run {
     using ticket = typename Transport::ticket;
@@ -47,11 +49,14 @@ public:
         const segmenting& cut = cut_of(wire);
         const int rank = wire.rank();
         room most;
+        int width = 0;
+        bool goes_on = false;  // into the next round, if that only sends, too
         for (int round = 0; round < program.rounds(); ++round) {
-            const int width = program.width(rank, round);
-            const std::size_t bytes = arrivals_of(wire, program, round, bytes_of_operand, unit).bytes;
-            most.arrivals = bytes > most.arrivals ? bytes : most.arrivals;
-            most.width = width > most.width ? width : most.width;
+            const arrivals here = arrivals_of(wire, program, round, bytes_of_operand, unit);
+            width = (goes_on && here.only_sends ? width : 0) + program.width(rank, round);
+            goes_on = cut.cores_move() && here.only_sends;
+            most.arrivals = std::max(most.arrivals, here.bytes);
+            most.width = std::max(most.width, width);
         }
         most.messages = cut.messages(most.width);
         most.chunks = program.chunks();
@@ -61,11 +66,10 @@ public:
     /// `scratch` has room for what is `needed`.
     message_run(Transport& wire, const call_site& where, const room& has, std::byte* scratch)
         : wire_{wire}, cut_{cut_of(wire)}, in_step_{combine_in_step(wire)}, where_{where}, arrivals_{scratch},
-          tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)}, ticket_count_{has.messages},
-          legs_{reinterpret_cast<leg*>(tickets_ + ticket_count_)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)},
+          tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)},
+          legs_{reinterpret_cast<leg*>(tickets_ + has.messages)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)},
           changed_{reinterpret_cast<int*>(lanes_ + has.width)} {
         static_assert(alignof(leg) <= alignof(std::max_align_t) && sizeof(ticket) % alignof(leg) == 0);
-        std::uninitialized_value_construct_n(tickets_, ticket_count_);
     }
     message_run(const message_run&) = delete;
     message_run& operator=(const message_run&) = delete;
@@ -78,7 +82,8 @@ public:
 
     /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side, arrived,
     /// before, ours, bytes)` makes ours of what arrived and of those before, of which one may be ours; segments are multiples of
-    /// `unit` bytes. `meanwhile(round)` is called in each round while its first messages are under way.
+    /// `unit` bytes. `meanwhile(round)` is called in each round, or in the first of those that are one, while its first messages are
+    /// under way.
     ///
     /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
     /// and `input.wants(chunk)` says which of them are copied to their places at last. If `input.is_apart` is false, or for
@@ -87,10 +92,22 @@ public:
     void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile,
              const Input& input) {
         begin_input(program, input);
-        for (int round = 0; round < program.rounds(); ++round) {
+        const auto arrivals_in = [&](int round) {
+            return arrivals_of(
+                wire_, program, round, [&](const transfer& t) { return place(t).bytes; }, unit);
+        };
+        arrivals next = program.rounds() > 0 ? arrivals_in(0) : arrivals{};
+        for (int round = 0, end; round < program.rounds(); round = end) {
+            operands_ = next;
+            for (end = round + 1; end < program.rounds(); ++end) {
+                next = arrivals_in(end);
+                if (!cut_.cores_move() || !operands_.only_sends || !next.only_sends) break;
+            }
             where_.round = round;
-            lay_out(program, round, place, unit, input);
-            for (int i = 0; i < lane_count_; ++i) post(lanes_[i]);
+            lay_out(program, round, end, place, unit, input);
+            for (const bool sends : {false, true})
+                for (int i = 0; i < lane_count_; ++i)
+                    if (lanes_[i].sends == sends) post(lanes_[i]);
             meanwhile(round);
             message_wait<Transport> waiting{wire_, where_};
             for (;;) {
@@ -146,21 +163,18 @@ private:
         return data;
     }
 
-    /// Sets out the legs and lanes of a round, receives first.
+    /// Sets out the legs and lanes of the rounds from `first` to `end`.
     template <program Program, class Place, class Input>
-    void lay_out(const Program& program, int round, Place place, std::size_t unit, const Input& input) {
-        const int rank = wire_.rank();
-        operands_ = arrivals_of(
-            wire_, program, round, [&](const transfer& t) { return place(t).bytes; }, unit);
+    void lay_out(const Program& program, int first, int end, Place place, std::size_t unit, const Input& input) {
         lane_count_ = 0;
         int legs = 0;
         std::byte* free = arrivals_;
-        for (const bool sends : {false, true})
-            for (int i = 0, width = program.width(rank, round); i < width; ++i) {
-                const transfer t = program.at(rank, round, i);
-                if ((t.what == action::send) != sends) continue;
+        for (int round = first; round < end; ++round)
+            for (int i = 0, width = program.width(wire_.rank(), round); i < width; ++i) {
+                const transfer t = program.at(wire_.rank(), round, i);
                 const auto [data, bytes] = place(t);
                 if (bytes == 0) continue;
+                const bool sends = t.what == action::send;
                 const std::byte* values = data;
                 if constexpr (has_input<Input>) {
                     if (t.what != action::receive) values = values_for(t, round, data, place, input);
@@ -179,11 +193,26 @@ private:
                 legs_[legs] = {moved, values, bytes, arrival, t.what, -1, segment};
                 append(legs++, t.peer, sends);
             }
-        depth_ = cut_.segments(lane_count_, operands_.slot);
+        depth_ = std::min(cut_.segments(lane_count_, operands_.slot), most_segments());
+        // those that are used: a few, where there is room for hundreds
+        for (const int used = lane_count_ * depth_; ticket_count_ < used; ++ticket_count_)
+            std::construct_at(tickets_ + ticket_count_);
         for (int i = 0; i < lane_count_; ++i) {
             lanes_[i].slots = free;
             if (lanes_[i].combines && !operands_.own_room) free += static_cast<std::size_t>(depth_) * operands_.slot;
         }
+    }
+
+    /// Of any lane.
+    int most_segments() const noexcept {
+        std::size_t most = 1;
+        for (int i = 0; i < lane_count_; ++i) {
+            std::size_t segments = 0;
+            for (int l = lanes_[i].posted.leg; l >= 0; l = legs_[l].next)
+                segments += legs_[l].bytes <= legs_[l].segment ? 1 : (legs_[l].bytes - 1) / legs_[l].segment + 1;
+            most = std::max(most, segments);
+        }
+        return static_cast<int>(std::min<std::size_t>(most, INT_MAX));
     }
 
     /// Puts a leg at the end of its lane.
@@ -285,7 +314,7 @@ private:
     call_site where_;
     std::byte* arrivals_;
     ticket* tickets_;
-    int ticket_count_;
+    int ticket_count_ = 0;
     leg* legs_;
     lane* lanes_;
     int* changed_;  // of each chunk, the round in which a message first changes it; -1 if it is in its place
