@@ -83,6 +83,24 @@ BOOST_AUTO_TEST_CASE(few_messages_leave_where_rounds_do) {
     BOOST_TEST(sent_by(6, gather(64)) == 5, "no power of two");
 }
 
+BOOST_DATA_TEST_CASE(what_is_long_follows_a_contract_to_or_from_a_root_only_where_no_round_is_added, data::xrange(2, 9),
+                     size) {
+    const bool in_pairs = size == 2 || size == 4 || size == 8;
+    ddl::recording::run(size, [&](ddl::recording& wire) {
+        on_own_cores ranks{wire.split(0, wire.rank())};
+        const auto goes_along = [&](std::size_t bytes) {
+            const auto cut = [&](ddl::flow way) { return ddl::whole_load<char>(ranks, bytes, way); };
+            const bool outward = ddl::copies_pay(ranks, cut(ddl::flow::from_root));
+            require(outward == ddl::folds_fit<ddl::sum>(ranks, cut(ddl::flow::to_root), ddl::flow::to_root),
+                    "both ways");
+            return outward;
+        };
+        require(goes_along(3000), "it rides");
+        require(goes_along(8192) == in_pairs, "in pieces");
+        require(!goes_along(8193), "longer than what may ride");
+    });
+}
+
 BOOST_DATA_TEST_CASE(blocks_stay_in_order_where_rounds_begin_halves_apart, data::make({4, 8}), size) {
     ddl::recording::run(size, [](ddl::recording& wire) {
         dealt_on_own_cores ranks{wire.split(0, wire.rank())};

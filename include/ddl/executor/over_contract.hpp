@@ -63,11 +63,20 @@ bool leaves_whole(const Transport& wire, const load_cut& cut) noexcept {
     return cut.pieces > 0 && how.cores_move() && cut.bytes > how.longest_short(passage::one_way);
 }
 
+/// Whether what flows from or to a root follows a contract in pieces at no loss. Where each rank has a core, that is no longer than what
+/// may ride, and among a power of two: other numbers take two rounds more, and each a copy.
+template <message_transport Transport>
+bool pieces_keep_up(const Transport& wire, const load_cut& cut) noexcept {
+    if (cut.pieces == 0 || !company_of(wire).own_cores) return true;
+    return cut.bytes <= longest_rider && std::has_single_bit(static_cast<unsigned>(wire.size()));
+}
+
 /// Whether a broadcast that travels so is copied, for nothing is written before all agree: the copy of a long one pays where it
 /// saves rounds, and leaves in the first, but for one that leaves whole.
 template <message_transport Transport>
 bool copies_pay(const Transport& wire, const load_cut& cut) noexcept {
-    return cut.fits() && !leaves_whole(wire, cut) && (cut.bytes <= (std::size_t{16} << 10) || rounds_pay(wire));
+    return cut.fits() && !leaves_whole(wire, cut) && pieces_keep_up(wire, cut) &&
+           (cut.bytes <= (std::size_t{16} << 10) || rounds_pay(wire));
 }
 
 /// Whether the payload of a call of `count` values fits into the rounds of a contract, of a collective of blocks by that schedule.
@@ -116,7 +125,8 @@ bool rides(const Transport& wire, std::size_t count) noexcept {
 template <class Op, message_transport Transport>
 bool folds_fit(const Transport& wire, const load_cut& cut, flow way) noexcept {
     const bool in_order = commutes<Op> || cut.direct || first_pairs(wire) == nearer::neighbours;
-    return cut.fits() && in_order && (way == flow::among_all || rounds_pay(wire) || !leaves_whole(wire, cut));
+    if (way == flow::among_all) return cut.fits() && in_order;
+    return cut.fits() && in_order && pieces_keep_up(wire, cut) && (rounds_pay(wire) || !leaves_whole(wire, cut));
 }
 
 /// Whether a payload of `count` elements is halved beside the contract.

@@ -52,7 +52,7 @@ using doubling_then_halving = selected<
     own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
     own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,
     own_core_at_most<3 * halving_pays<Transport> / 8, 4, any_number, halving_direct_or<0, recursive_doubling>>,
-    own_core_at_most<2 * halving_pays<Transport>, 5, 6, direct>,
+    own_core_at_most<2 * halving_pays<Transport>, 5, 7, direct>,
     own_core_at_most<static_cast<std::size_t>(-1), 4, 4, recursive_halving>,
     own_core_at_most<static_cast<std::size_t>(-1), 8, any_number, recursive_halving>,
     at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
@@ -65,16 +65,19 @@ using doubling_then_halving = selected<
     at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,
     at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>, otherwise<recursive_halving>>;
 
-/// A tree up to about the length at which halving becomes cheaper; among few ranks of one host up to `Near` bytes, and `NearEight`
-/// of eight, which halve well; of two there always, for half of a message is no sooner there than all of it. From 2 MiB on a chain,
-/// along which few ranks of one host pass pieces that stay in their caches.
-template <class Transport, std::size_t Near, std::size_t NearEight,
-          std::size_t Halving =
-              crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>)>
+/// About the length from which to halve a broadcast becomes cheaper than a tree.
+template <class Transport>
+inline constexpr std::size_t halving_a_broadcast_pays =
+    crossover(tree::broadcast(8, 0), broadcast_program<recursive_halving>(8, 0), link_of<Transport>);
+
+/// `First`, then a tree up to about the length at which halving becomes cheaper; among few ranks of one host up to `Near` bytes, and
+/// `NearEight` of eight, which halve well; of two there always, for half of a message is no sooner there than all of it. From 2 MiB on
+/// a chain, along which few ranks of one host pass pieces that stay in their caches.
+template <class Transport, std::size_t Near, std::size_t NearEight, class... First>
 using tree_then_halving =
-    selected<near_at_most<static_cast<std::size_t>(-1), 2, 2, tree>, near_at_most<Near, 3, 7, tree>,
-             near_at_most<NearEight, 8, 8, tree>, at_most<Halving, tree>,
-             at_most<std::max(Halving + 1, std::size_t{1} << 21), recursive_halving>,
+    selected<First..., near_at_most<static_cast<std::size_t>(-1), 2, 2, tree>, near_at_most<Near, 3, 7, tree>,
+             near_at_most<NearEight, 8, 8, tree>, at_most<halving_a_broadcast_pays<Transport>, tree>,
+             at_most<std::max(halving_a_broadcast_pays<Transport> + 1, std::size_t{1} << 21), recursive_halving>,
              near_at_most<static_cast<std::size_t>(-1), 3, 8, chain<16>>, otherwise<recursive_halving>>;
 
 template <message_transport Transport>
@@ -91,7 +94,10 @@ struct default_schedule<collective::reduce_scatter, true, Transport> {
 };
 template <message_transport Transport>
 struct default_schedule<collective::reduce, true, Transport> {
-    using type = tree_then_halving<Transport, (1 << 17), (1 << 17)>;
+    // three ranks that have a core each reach the root in one round, and so do five that bring more than a page
+    using type = tree_then_halving<Transport, (1 << 17), (1 << 17), own_core_at_most<256, 3, 3, tree>,
+                                   own_core_at_most<(1 << 18), 3, 3, direct>, own_core_at_most<2048, 5, 5, tree>,
+                                   own_core_at_most<(1 << 17), 5, 5, direct>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_gather, Commutes, Transport> {
@@ -115,7 +121,10 @@ struct default_schedule<collective::all_gather, Commutes, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {
-    using type = tree_then_halving<Transport, (1 << 19), (1 << 18)>;
+    // the root reaches two others that have a core each in one round, and four with what is long
+    using type = tree_then_halving<Transport, (1 << 19), (1 << 18), own_core_at_most<256, 3, 3, tree>,
+                                   own_core_at_most<(1 << 20), 3, 3, direct>, own_core_at_most<(1 << 16), 5, 5, tree>,
+                                   own_core_at_most<(1 << 19), 5, 5, direct>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::gather, Commutes, Transport> {
