@@ -35,10 +35,22 @@ BOOST_AUTO_TEST_CASE(the_environment_says_how_vectors_are_staged) {
         BOOST_TEST(shape.chunk_bytes == chunk_bytes);
         BOOST_TEST(shape.streams == number);
     };
-    is(said(nullptr, nullptr), std::size_t{1} << 20, 4);
-    is(said("", ""), std::size_t{1} << 20, 4);
+    is(said(nullptr, nullptr), 0, 4);
+    is(said("", ""), 0, 4);
     is(said("64", "9"), 65'536, 9);
     is(said("1000000", "1"), 1'024'000'000, 1);
+}
+
+BOOST_AUTO_TEST_CASE(chunks_are_an_eighth_of_what_passes_unless_somebody_says_so) {
+    constexpr std::size_t mebi = std::size_t{1} << 20;
+    constexpr ddl::staging_shape unsaid;
+    static_assert(unsaid.chunk_of(0) == mebi);
+    static_assert(unsaid.chunk_of(8 * mebi) == mebi);
+    static_assert(unsaid.chunk_of(20 * mebi) == 5 * mebi / 2);
+    static_assert(unsaid.chunk_of(20 * mebi + 70'001) == 5 * mebi / 2, "whole steps");
+    static_assert(unsaid.chunk_of(1024 * mebi) == 4 * mebi);
+    for (const std::size_t bytes : {std::size_t{0}, mebi, 100 * mebi})
+        BOOST_TEST(said("64", nullptr).chunk_of(bytes) == 65'536U);
 }
 
 BOOST_DATA_TEST_CASE(what_is_no_number_of_it_is_refused,

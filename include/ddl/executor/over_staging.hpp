@@ -38,7 +38,8 @@ template <class Checking, class Element, class Whole = Checking, slot_halves Hal
 void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<const Element> in,
            device_blocks<Element> out, Carry carry) {
     const call_site where{to_string(whole.what)};
-    const std::size_t fits = ranks.chunk_bytes() / sizeof(Element) / static_cast<std::size_t>(blocks.parts);
+    const std::size_t fits =
+        ranks.chunk_bytes(blocks.count * sizeof(Element)) / sizeof(Element) / static_cast<std::size_t>(blocks.parts);
     const std::size_t each = fits != 0 ? fits : 1;
     const std::size_t chunks = blocks.count == 0 ? 1 : (blocks.longest() + each - 1) / each;
     const std::size_t half = each * static_cast<std::size_t>(blocks.parts);
@@ -226,9 +227,10 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
 template <collective What, class Schedule, class Op, class Element, staging_transport Transport>
 void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     using host = host_of<Transport>;
-    line.append("through host memory in chunks of %zu bytes, %d on their way, each over %s: ", ranks.chunk_bytes(),
-                ranks.slots(), host::name);
-    const std::size_t most = ranks.chunk_bytes() / sizeof(Element);
+    const std::size_t chunk = ranks.chunk_bytes(count * sizeof(Element));
+    line.append("through host memory in chunks of %zu bytes, %d on their way, each over %s: ", chunk, ranks.slots(),
+                host::name);
+    const std::size_t most = chunk / sizeof(Element);
     explain_way<What, schedule_of<Schedule, What, Op, host>, Op, Element>(line, ranks.host(), in,
                                                                           count < most ? count : most);
 }

@@ -33,7 +33,7 @@ public:
     ~staging() { release(); }
 
     const void* context() const noexcept { return context_; }
-    std::size_t chunk_bytes() const noexcept { return shape_.chunk_bytes; }
+    std::size_t chunk_bytes(std::size_t passing) const noexcept { return shape_.chunk_of(passing); }
     /// One is with the host, one on its way there, and one on its way back.
     int slots() const noexcept { return std::max(3, shape_.streams); }
 

@@ -61,7 +61,7 @@ public:
 
     // what it asks of one that stages
     HostTransport& host() noexcept { return side_->host; }
-    std::size_t chunk_bytes() const noexcept { return side_->shape.chunk_bytes; }
+    std::size_t chunk_bytes(std::size_t passing) const noexcept { return side_->shape.chunk_of(passing); }
     int slots() const noexcept { return side_->shape.streams; }
 
     std::byte* slot(int index, std::size_t bytes) {
@@ -86,9 +86,13 @@ public:
     void arrive(int used) {
         side_->ready.mark(stream_);
         for (int index = 0; index < used; ++index) side_->ready.follow(at(index).stream);
+        side_->in_turn = used > 1;
     }
     void fetch(int index, std::size_t place, const std::byte* from, std::size_t bytes) {
+        // chunks that are fetched at the same time all come late
+        if (side_->in_turn) side_->fetched.follow(at(index).stream);
         copy(at(index).data + place, from, bytes, cudaMemcpyDeviceToHost, at(index).stream);
+        if (side_->in_turn) side_->fetched.mark(at(index).stream);
     }
     void store(int index, std::size_t place, std::byte* to, std::size_t bytes) {
         copy(to, at(index).data + place, bytes, cudaMemcpyHostToDevice, at(index).stream);
@@ -107,10 +111,8 @@ private:
     };
 
     static int current_device(const HostTransport& host, const staging_shape& shape) {
-        if (shape.chunk_bytes < 1 || shape.streams < 1)
-            throw error(errc::invalid_argument, name, host.rank(), -1,
-                        "chunks of %zu bytes on %d streams; ask for 1 or more of both", shape.chunk_bytes,
-                        shape.streams);
+        if (shape.streams < 1)
+            throw error(errc::invalid_argument, name, host.rank(), -1, "%d streams; ask for 1 or more", shape.streams);
         require_devices(name);
         int device = 0;
         require_cuda(cudaGetDevice(&device), "cudaGetDevice", host.rank(), 0);
@@ -121,7 +123,7 @@ private:
     struct rank_side {
         rank_side(HostTransport& wire, const staging_shape& how)
             : host{wire}, shape{how}, device{current_device(wire, how)}, ready{nullptr, device, wire.rank()},
-              slots(static_cast<std::size_t>(how.streams)) {
+              fetched{nullptr, device, wire.rank()}, slots(static_cast<std::size_t>(how.streams)) {
             try {
                 for (slot_memory& one : slots)
                     require_cuda(cudaStreamCreateWithFlags(&one.stream, cudaStreamNonBlocking), "cudaStreamCreate",
@@ -149,7 +151,9 @@ private:
         HostTransport& host;
         staging_shape shape;
         int device;
-        cuda_moment ready;  // when the caller's stream has come to the call
+        cuda_moment ready;    // when the caller's stream has come to the call
+        cuda_moment fetched;  // when the last chunk has
+        bool in_turn = false;
         std::vector<slot_memory> slots;
     };
 

@@ -45,8 +45,11 @@ public:
 
     /// More than a chunk of a device's memory, which can be cut.
     bool wants_chunks() const noexcept {
-        return context_ != nullptr && elementwise() && total_ * how_.element_bytes > room_->chunk_bytes();
+        return context_ != nullptr && elementwise() && passing() > room_->chunk_bytes(passing());
     }
+
+    /// Bytes of all operands.
+    std::size_t passing() const noexcept { return total_ * how_.element_bytes; }
 
     /// Whether the ranks have done their part, whatever then became of this one's copies.
     bool has_met() const noexcept { return has_met_; }
@@ -67,7 +70,7 @@ public:
         constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
         const std::int64_t form = elementwise() ? form_of_operands() : never;
         std::int64_t words[] = {form, form == never ? never : -form,
-                                asks ? static_cast<std::int64_t>(room_->chunk_bytes()) : 0};
+                                asks ? static_cast<std::int64_t>(room_->chunk_bytes(passing())) : 0};
         if (const ddl_status status = ranks_.ranks->agree(asks, words, heard_)) return status;
         if (words[0] != -words[1])
             return heard_(DDL_MISMATCH,

@@ -24,7 +24,7 @@ may communicate at once, from different threads. Start the ranks with srun, mpir
 Environment
     DL_COMM_DEFAULT_NTHREADS     threads of the one team of a program that creates none (2)
     DL_COMM_DEFAULT_PREC_LEVEL   its precision: 0 single, 1 double (0)
-    DL_COMM_PIPELINE_CHUNK_KB    KB of a copy between host and GPU (1024)
+    DL_COMM_PIPELINE_CHUNK_KB    KB of a copy between host and GPU (an eighth of all, 1024 to 4096)
     DL_COMM_NUM_CUDA_STREAMS     CUDA streams of a thread for such copies (4)
 
 Failures are exceptions: ValueError and TypeError for arguments, `pyddl.Error` for the rest. What one rank throws, the others
