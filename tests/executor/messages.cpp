@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(what_a_rank_of_one_host_sends_in_rounds_in_a_row_is_under_w
         };
         ddl::recording::run(4, run, {.eager_limit = 0, .limit = ddl::timeout{5}});
     };
-    for (const std::size_t count : {40, 1000, 20'000}) {
+    for (const std::size_t count : {40U, 1000U, 20'000U}) {
         const auto expected = small_values<int>(0, count);
         serve_the_second_first([&](housed& ranks) {
             auto data = small_values<int>(ranks.rank(), count);
