@@ -38,6 +38,8 @@ public:
 private:
     /// Each turn is a look at the network, and long enough, unless all ranks are near and nobody else wants this core.
     patience afresh() const noexcept {
+        if constexpr (requires { Transport::looks_before_sleep; })
+            return patience{wire_.limit(), patience::crowded, Transport::looks_before_sleep};
         if constexpr (requires { wire_.uncrowded(); })
             if (wire_.uncrowded()) return patience{wire_.limit()};
         return patience{wire_.limit(), patience::crowded, patience::short_stay};

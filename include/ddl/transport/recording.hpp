@@ -33,6 +33,8 @@ class recording {
 
 public:
     static constexpr const char* name = "recording";
+    /// A ticket takes its time in looks at it: who sleeps between them waits for nothing.
+    static constexpr int looks_before_sleep = 5000;
 
     struct options {
         std::uint64_t seed = 1;
