@@ -50,11 +50,11 @@ public:
         const int rank = wire.rank();
         room most;
         int width = 0;
-        bool goes_on = false;  // into the next round, if that only sends, too
+        arrivals before{.only_sends = false};
         for (int round = 0; round < program.rounds(); ++round) {
             const arrivals here = arrivals_of(wire, program, round, bytes_of_operand, unit);
-            width = (goes_on && here.only_sends ? width : 0) + program.width(rank, round);
-            goes_on = cut.cores_move() && here.only_sends;
+            width = (are_one(cut, before, here) ? width : 0) + program.width(rank, round);
+            before = here;
             most.arrivals = std::max(most.arrivals, here.bytes);
             most.width = std::max(most.width, width);
         }
@@ -101,7 +101,7 @@ public:
             operands_ = next;
             for (end = round + 1; end < program.rounds(); ++end) {
                 next = arrivals_in(end);
-                if (!cut_.cores_move() || !operands_.only_sends || !next.only_sends) break;
+                if (!are_one(cut_, operands_, next)) break;
             }
             where_.round = round;
             lay_out(program, round, end, place, unit, input);
@@ -130,6 +130,11 @@ private:
     static constexpr bool has_input = !std::same_as<Input, no_input>;
     static constexpr int in_no_round = INT_MAX;
     static constexpr int tag = static_cast<int>(message_tag::payload);
+
+    /// Whether a round and the next one are one for a rank.
+    static bool are_one(const segmenting& cut, const arrivals& round, const arrivals& next) noexcept {
+        return cut.cores_move() && round.only_sends && next.only_sends;
+    }
 
     template <program Program, class Input>
     void begin_input(const Program& program, const Input& input) {

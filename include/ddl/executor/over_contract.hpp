@@ -125,8 +125,8 @@ bool rides(const Transport& wire, std::size_t count) noexcept {
 template <class Op, message_transport Transport>
 bool folds_fit(const Transport& wire, const load_cut& cut, flow way) noexcept {
     const bool in_order = commutes<Op> || cut.direct || first_pairs(wire) == nearer::neighbours;
-    if (way == flow::among_all) return cut.fits() && in_order;
-    return cut.fits() && in_order && pieces_keep_up(wire, cut) && (rounds_pay(wire) || !leaves_whole(wire, cut));
+    return cut.fits() && in_order &&
+           (way == flow::among_all || (pieces_keep_up(wire, cut) && (rounds_pay(wire) || !leaves_whole(wire, cut))));
 }
 
 /// Whether a payload of `count` elements is halved beside the contract.

@@ -94,7 +94,7 @@ struct default_schedule<collective::reduce_scatter, true, Transport> {
 };
 template <message_transport Transport>
 struct default_schedule<collective::reduce, true, Transport> {
-    // three ranks that have a core each reach the root in one round, and so do five that bring more than a page
+    // three ranks that have a core each reach the root in one round, and so do five that bring more than 2 KiB
     using type = tree_then_halving<Transport, (1 << 17), (1 << 17), own_core_at_most<256, 3, 3, tree>,
                                    own_core_at_most<(1 << 18), 3, 3, direct>, own_core_at_most<2048, 5, 5, tree>,
                                    own_core_at_most<(1 << 17), 5, 5, direct>>;
