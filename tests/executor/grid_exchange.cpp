@@ -39,8 +39,8 @@ void check(int ranks, int blocks, std::size_t each, std::size_t offset, in_place
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(block_d_of_rank_s_becomes_block_s_of_rank_d, data::xrange(1, 10) * data::make({1, 2, 5, 11}),
-                     ranks, blocks) {
+BOOST_DATA_TEST_CASE(block_d_of_rank_s_becomes_block_s_of_rank_d, grid_sizes() * data::make({1, 2, 5, 11}), ranks,
+                     blocks) {
     for (const std::size_t each : {0U, 1U, 4U, 9U, 203U})
         for (const in_place where : {in_place::none, in_place::all, in_place::some})
             check<std::int32_t>(ranks, blocks, each, 0, where);

@@ -55,7 +55,7 @@ float small(int rank, std::size_t i) { return 0.25F * static_cast<float>(rank) +
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 5}), ranks,
+BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, grid_sizes() * data::make({1, 2, 5}), ranks,
                      blocks) {
     host_grid grid{ranks};
     for (const std::size_t count : counts) {

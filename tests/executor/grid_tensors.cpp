@@ -60,7 +60,7 @@ const std::vector<std::size_t> ragged{1, 4, 3, 100, 1, 1, 16, 1001, 2, 64, 5};
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(each_tensor_is_folded_where_it_lies, data::xrange(1, 10) * data::make({1, 2, 5}), ranks, blocks) {
+BOOST_DATA_TEST_CASE(each_tensor_is_folded_where_it_lies, grid_sizes() * data::make({1, 2, 5}), ranks, blocks) {
     for (const std::size_t gap : {0U, 1U, 4U}) {
         check<float>(ranks, blocks, ragged, gap, ddl::sum{}, fraction);
         check<std::int64_t>(ranks, blocks, ragged, gap, append{},

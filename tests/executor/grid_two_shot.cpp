@@ -83,7 +83,7 @@ constexpr std::size_t counts[] = {0, 1, 3, 4, 5, 17, 64, 257, 1003};
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange(1, 10) * data::make({1, 2, 5}), ranks,
+BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, grid_sizes() * data::make({1, 2, 5}), ranks,
                      blocks) {
     host_grid grid{ranks};  // one for all: calls of unlike sizes follow each other
     for (const std::size_t count : counts) {
@@ -97,8 +97,8 @@ BOOST_DATA_TEST_CASE(every_rank_gets_the_fold_of_all_in_rank_order, data::xrange
     }
 }
 
-BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, data::xrange(1, 10) * data::make({1, 4}),
-                     ranks, blocks) {
+BOOST_DATA_TEST_CASE(the_root_or_the_owner_of_a_block_alone_gets_the_fold, grid_sizes() * data::make({1, 4}), ranks,
+                     blocks) {
     host_grid grid{ranks};
     const auto fraction = [](int rank, std::size_t i) {
         return 1.0F / static_cast<float>(rank + 1 + static_cast<int>(i % 50));

@@ -5,11 +5,21 @@
 #include <ddl/transport/grid_window.hpp>
 #include <ddl/transport/host_block.hpp>
 
+#include <boost/test/data/test_case.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <thread>
 #include <vector>
+
+#include "../collective/under_sanitizers.hpp"
+
+/// Numbers of ranks of a grid, each of which brings a thread for each block.
+inline auto grid_sizes() {
+    const bool few = under_thread_sanitizer || under_address_sanitizer;
+    return boost::unit_test::data::make(few ? std::vector{1, 2, 3, 5, 8} : std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9});
+}
 
 /// Windows of some ranks, and threads for each block of each rank: what a GPU does in one launch.
 class host_grid {

@@ -12,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -99,6 +100,32 @@ BOOST_DATA_TEST_CASE(what_is_long_follows_a_contract_to_or_from_a_root_only_wher
         require(goes_along(8192) == in_pairs, "in pieces");
         require(!goes_along(8193), "longer than what may ride");
     });
+}
+
+BOOST_AUTO_TEST_CASE(an_odd_number_of_ranks_reaches_all_others_in_one_round_with_what_is_long) {
+    // the schedules of an allreduce, a broadcast and a reduce of so many KiB
+    const auto of_all = [](int size, std::size_t kibi) {
+        std::string names;
+        ddl::recording::run(size, [&](ddl::recording& wire) {
+            on_own_cores ranks{wire.split(0, wire.rank())};
+            std::vector<float> data(kibi * 256);
+            const auto add_name = [&](const std::string& line) {
+                const std::size_t name = line.find("ranks: ") + 7;
+                if (ranks.rank() == 0) names += line.substr(name, line.find_first_of(",", name) - name) + " ";
+            };
+            add_name(ddl::explain(ddl::allreduce_init(ranks, data)));
+            add_name(ddl::explain(ddl::broadcast_init(ranks, data)));
+            add_name(ddl::explain(ddl::reduce_init(ranks, data)));
+        });
+        return names;
+    };
+    BOOST_TEST(of_all(3, 1) == "recursive_doubling direct direct ");
+    BOOST_TEST(of_all(3, 32) == "direct direct direct ");
+    BOOST_TEST(of_all(5, 1) == "recursive_doubling tree tree ");
+    BOOST_TEST(of_all(5, 32) == "direct tree direct ");
+    BOOST_TEST(of_all(5, 128) == "direct direct direct ");
+    BOOST_TEST(of_all(7, 32) == "direct tree tree ");
+    BOOST_TEST(of_all(4, 32) == "recursive_halving tree tree ", "a power of two");
 }
 
 BOOST_DATA_TEST_CASE(blocks_stay_in_order_where_rounds_begin_halves_apart, data::make({4, 8}), size) {

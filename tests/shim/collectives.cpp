@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rows: all
 // ranks: 1 2 3 4 5 6 7 8 9
 // mpi-ranks: 1 2 3 4 5
 // two-nodes: 2 4 5 7

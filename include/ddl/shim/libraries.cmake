@@ -10,8 +10,8 @@ set(ddl_shim_numbers float double ddl::half ddl::bfloat16 std::int32_t std::int6
 set(ddl_shim_more_numbers std::int8_t std::uint8_t std::int16_t std::uint16_t std::uint32_t std::uint64_t)
 set(ddl_shim_modes ddl::shim::enhanced ddl::shim::rings ddl::shim::halvings)
 
-set(DDL_SHIM_ROWS all CACHE STRING "What the libraries hold: all, or few, for a build that only tests them")
-set_property(CACHE DDL_SHIM_ROWS PROPERTY STRINGS all few)
+set(DDL_SHIM_ROWS all CACHE STRING "What the libraries hold: all, or for a build that only tests them, common or few")
+set_property(CACHE DDL_SHIM_ROWS PROPERTY STRINGS all common few)
 
 # A library of `transport` with what both have: each product of two lists has a meaning. What is left out is left out for the
 # time it takes to compile.
@@ -26,16 +26,22 @@ function(ddl_add_common_shim target transport)
   endif()
   ddl_add_shim(${target} OPS ${ddl_shim_sums} ddl::average ELEMENTS ${ddl_shim_numbers} SCHEDULES ddl::tuned
     TRANSPORTS ${transport} VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR} ${ARGN})
+  ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float ddl::half double SCHEDULES ${ddl_shim_modes} COLLECTIVES allreduce)
+  ddl_extend_shim(${target} OPS ddl::shim::average_in_double ELEMENTS ddl::half ddl::bfloat16 float SCHEDULES ddl::tuned
+    COLLECTIVES allreduce)
+  if(DDL_SHIM_ROWS STREQUAL "common")
+    ddl_extend_shim(${target} OPS ddl::sum ELEMENTS std::uint8_t SCHEDULES ddl::tuned COLLECTIVES allreduce)
+    ddl_extend_shim(${target} OPS ddl::product ELEMENTS float double SCHEDULES ddl::tuned COLLECTIVES allreduce)
+    return()
+  endif()
   foreach(list IN ITEMS
       "OPS;${ddl_shim_sums};ELEMENTS;${ddl_shim_more_numbers}"
       "OPS;ddl::product;ELEMENTS;${ddl_shim_numbers}"
       "OPS;ddl::bit_and;ddl::bit_or;ddl::bit_xor;ELEMENTS;std::uint8_t;std::uint16_t;std::uint32_t;std::uint64_t"
       "OPS;ddl::logical_and;ddl::logical_or;ddl::logical_xor;ELEMENTS;bool;std::int32_t"
-      "OPS;ddl::sum;ddl::product;ddl::average;ELEMENTS;std::complex<float>;std::complex<double>"
-      "OPS;ddl::shim::average_in_double;ELEMENTS;ddl::half;ddl::bfloat16;float")
+      "OPS;ddl::sum;ddl::product;ddl::average;ELEMENTS;std::complex<float>;std::complex<double>")
     ddl_extend_shim(${target} ${list} SCHEDULES ddl::tuned COLLECTIVES allreduce)
   endforeach()
-  ddl_extend_shim(${target} OPS ddl::sum ELEMENTS float ddl::half double SCHEDULES ${ddl_shim_modes} COLLECTIVES allreduce)
 endfunction()
 
 ddl_add_common_shim(ddl_shim ddl::shared_memory SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl.cpp"
