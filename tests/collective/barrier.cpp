@@ -15,7 +15,7 @@ using every_place = std::tuple<places::threads, places::processes, places::messa
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(nobody_leaves_before_everybody_has_come, Place, every_place) {
-    const int times = under_thread_sanitizer || under_address_sanitizer ? 20 : 50;
+    const int times = under_a_sanitizer ? 20 : 50;
     for (const int size : {1, 2, 3, 5, 8}) {
         std::atomic<int> came{0};
         Place::run(size, [&](auto& ranks) {

@@ -32,11 +32,10 @@ template <class Place, class Call>
 void disagree(const char* name, Call call) {
     const bool most = std::same_as<Place, places::messages<4>>;   // more ranks where they take the least time
     const bool least = std::same_as<Place, places::messages<2>>;  // and few where each send lasts until it is received
-    const bool fewer = under_thread_sanitizer || under_address_sanitizer;
-    const std::vector<int> sizes = least   ? std::vector{3}
-                                   : most  ? (fewer ? std::vector{3, 4} : std::vector{3, 4, 7, 8})
-                                   : fewer ? std::vector{3}
-                                           : std::vector{3, 4};
+    const std::vector<int> sizes = least  ? std::vector{3}
+                                   : most ? (under_a_sanitizer ? std::vector{3, 4} : std::vector{3, 4, 7, 8})
+                                   : under_a_sanitizer ? std::vector{3}
+                                                       : std::vector{3, 4};
     for (const int size : sizes)
         Place::run(size, [&](auto& ranks) {
             const auto p = static_cast<std::size_t>(size);

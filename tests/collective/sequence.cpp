@@ -14,6 +14,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(calls_in_any_sequence, Place, every_place) {
     for (const int size : rank_counts<Place>())
         Place::run(size, [&](auto& ranks) {
             drawn_calls calling{ranks, static_cast<unsigned>(size), 100'000};
-            calling.make(under_thread_sanitizer || under_address_sanitizer ? 30 : 60);
+            calling.make(under_a_sanitizer ? 30 : 60);
         });
 }

@@ -29,7 +29,7 @@ inline std::vector<std::size_t> lengths(int ranks) {
     const auto p = static_cast<std::size_t>(ranks);
     std::vector<std::size_t> all{0, 1, p, 17, 1001, 2500};
     if (p > 2) all.insert(all.begin() + 2, p - 1);
-    if (ranks < (under_thread_sanitizer || under_address_sanitizer ? 4 : 6)) all.push_back(100'003);
+    if (ranks < (under_a_sanitizer ? 4 : 6)) all.push_back(100'003);
     return all;
 }
 

@@ -13,3 +13,5 @@ inline constexpr bool under_address_sanitizer = __has_feature(address_sanitizer)
 inline constexpr bool under_thread_sanitizer = false;
 inline constexpr bool under_address_sanitizer = false;
 #endif
+
+inline constexpr bool under_a_sanitizer = under_thread_sanitizer || under_address_sanitizer;

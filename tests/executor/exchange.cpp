@@ -66,8 +66,7 @@ BOOST_AUTO_TEST_CASE(in_place_no_more_is_copied_than_a_few_slices) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_all_can_map_is_exchanged_where_it_lies) {
-    const bool few = under_thread_sanitizer || under_address_sanitizer;
-    for (const int size : few ? std::vector{1, 2, 3} : std::vector{1, 2, 3, 4, 7})
+    for (const int size : under_a_sanitizer ? std::vector{1, 2, 3} : std::vector{1, 2, 3, 4, 7})
         places::threads::run(size, [](auto& ranks) {
             for (const std::size_t each : {500U, 3001U, 70'000U})
                 for (const placed how : {placed::here, placed::some_here}) exchanges(ranks, each, how);

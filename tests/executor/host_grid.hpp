@@ -17,8 +17,8 @@
 
 /// Numbers of ranks of a grid, each of which brings a thread for each block.
 inline auto grid_sizes() {
-    const bool few = under_thread_sanitizer || under_address_sanitizer;
-    return boost::unit_test::data::make(few ? std::vector{1, 2, 3, 5, 8} : std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9});
+    return boost::unit_test::data::make(under_a_sanitizer ? std::vector{1, 2, 3, 5, 8}
+                                                          : std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
 /// Windows of some ranks, and threads for each block of each rank: what a GPU does in one launch.
