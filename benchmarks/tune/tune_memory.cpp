@@ -16,8 +16,8 @@ constexpr ddl::direct_limits mapped{.one_shot = 0, .mapped = 0, .mapped_move = 0
 template <std::size_t Segment>
 constexpr ddl::direct_limits staged{.one_shot = 0, .mapped = never, .mapped_move = never, .segment = Segment};
 
-constexpr bool are_those_of_main(bool amd, std::size_t mapped) {
-    const ddl::direct_limits known{.one_shot = 4096, .mapped = mapped, .mapped_move = 8192, .segment = 131072};
+constexpr bool are_those_of_main(bool amd, std::size_t from) {
+    const ddl::direct_limits known{.one_shot = 4096, .mapped = from, .mapped_move = 8192, .segment = 131072};
     return known.for_processor(amd, false).fingerprint() ==
            ddl::direct_limits{}.for_processor(amd, false).fingerprint();
 }

@@ -72,7 +72,7 @@ inline constexpr ddl::segmenting ddl::host_segments_of<cores_for_all<Uncrowded>>
 
 // Ranks of one host who have found whether pieces arrive sooner: by default not.
 struct settled : housed {
-    explicit settled(ddl::recording&& from, bool pay = false) : housed{std::move(from)}, pay{pay} {}
+    explicit settled(ddl::recording&& from, bool pieces = false) : housed{std::move(from)}, pay{pieces} {}
     static constexpr ddl::segmenting whole_segments{
         .bytes = 2000, .depth = 3, .short_message = 200, .short_bytes = 100};
     bool pieces_pay() const noexcept { return pay; }

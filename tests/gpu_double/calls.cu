@@ -69,22 +69,23 @@ void calls_keep_to_their_streams() {
             cudaStream_t stream = nullptr;
             void* pinned = nullptr;
             good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-            good(cudaHostAlloc(&pinned, count * sizeof(float), 0));
+            good(cudaHostAlloc(&pinned, ones::count * sizeof(float), 0));
             auto* const seen = static_cast<float*>(pinned);
             auto queued = team.on(stream);
             for (int turn = 0; turn < 6; ++turn) {
-                std::fill_n(seen, count, 1.0F);
-                good(
-                    cudaMemcpyAsync(data.values().data(), seen, count * sizeof(float), cudaMemcpyHostToDevice, stream));
+                std::fill_n(seen, ones::count, 1.0F);
+                good(cudaMemcpyAsync(data.values().data(), seen, ones::count * sizeof(float), cudaMemcpyHostToDevice,
+                                     stream));
                 if (team.rank() == turn % team.size())
                     good(cudaLaunchHostFunc(
                         stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{3}); }, nullptr));
-                good(cudaMemsetAsync(data.values().data(), 0, count * sizeof(float), stream));
+                good(cudaMemsetAsync(data.values().data(), 0, ones::count * sizeof(float), stream));
                 ddl::allreduce(queued, data.values());
-                good(
-                    cudaMemcpyAsync(seen, data.values().data(), count * sizeof(float), cudaMemcpyDeviceToHost, stream));
+                good(cudaMemcpyAsync(seen, data.values().data(), ones::count * sizeof(float), cudaMemcpyDeviceToHost,
+                                     stream));
                 queued.wait();
-                require(std::count(seen, seen + count, 0.0F) == count, "a call came before what its stream was given");
+                require(std::count(seen, seen + ones::count, 0.0F) == ones::count,
+                        "a call came before what its stream was given");
             }
             good(cudaFreeHost(pinned));
             good(cudaStreamDestroy(stream));
@@ -233,8 +234,8 @@ void an_allocation_is_asked_for_once() {
             return times;
         };
         const std::span<float> all = first.values();
-        const int apart = asked({all.first(count / 2), second.values(), all.subspan(count / 2)});
-        const int together = asked({all.first(1), all.subspan(1, 5), all.subspan(count - 1)});
+        const int apart = asked({all.first(ones::count / 2), second.values(), all.subspan(ones::count / 2)});
+        const int together = asked({all.first(1), all.subspan(1, 5), all.subspan(ones::count - 1)});
         require(team.rank() != 0 || (apart == 2 * 3 && together == 2), "the runtime is asked for each allocation");
         require(first.last() == 4 && second.last() == 2, "the sums");
     });

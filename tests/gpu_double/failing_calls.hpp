@@ -22,11 +22,10 @@
 // Jobs in which a call of the runtime, or the driver, fails: they must say so by its name and device, or end well where nobody
 // could be told; and never hang.
 
-inline constexpr std::size_t count = 20'000;
-
 /// Ones on a device, that no failing call is spent on.
 class ones {
 public:
+    static constexpr std::size_t count = 20'000;
     ones() {
         const cuda_double::spared aside;
         static_cast<void>(cudaMalloc(&data_, count * sizeof(float)));

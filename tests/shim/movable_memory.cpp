@@ -31,8 +31,8 @@ struct shared_file {
 
 /// A block of the bytes `first`, `first + 1`, ... round 251. For any thread, so without Boost's words.
 struct filled_block {
-    explicit filled_block(std::size_t bytes, unsigned first = 0)
-        : bytes{bytes}, data{static_cast<unsigned char*>(movable_memory::here().allocate(bytes, false))} {
+    explicit filled_block(std::size_t length, unsigned first = 0)
+        : bytes{length}, data{static_cast<unsigned char*>(movable_memory::here().allocate(length, false))} {
         if (data == nullptr) throw std::bad_alloc{};
         fill(first);
     }

@@ -177,10 +177,10 @@ protocol stream_by_memory(memory_call<Transport>& here, Blocks blocks, std::size
         const int first = blocks.kept >= 0 ? rank : 0, last = blocks.kept >= 0 ? rank + 1 : blocks.parts;
         for (int peer = 0; peer < here.size(); ++peer)
             for (int part = first; part < last && peer != rank; ++part)
-                if (const auto bytes = segment_length(blocks.length(peer, part), turn * each, each) * sizeof(element);
-                    here.hands_back(bytes))
+                if (const auto staged = segment_length(blocks.length(peer, part), turn * each, each) * sizeof(element);
+                    here.hands_back(staged))
                     kernel::hand_back(
-                        reinterpret_cast<std::byte*>(place(peer, here.announced(peer).past_line, turn, part)), bytes);
+                        reinterpret_cast<std::byte*>(place(peer, here.announced(peer).past_line, turn, part)), staged);
     };
     const auto stage = [&](std::size_t turn) {
         each_to_stage(turn, [&](int part, std::size_t length) {

@@ -249,7 +249,7 @@ private:
         if (here.at >= legs_[here.leg].bytes) here = {legs_[here.leg].next, 0, here.count};
     }
     std::byte* arrival(const lane& from, const lane_position& here) const noexcept {
-        if (std::byte* const room = legs_[here.leg].arrival; room != nullptr) return room + here.at;
+        if (std::byte* const own = legs_[here.leg].arrival; own != nullptr) return own + here.at;
         return from.slots + static_cast<std::size_t>(here.count % depth_) * operands_.slot;
     }
 

@@ -103,10 +103,10 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
 template <class Inner, bool Gathers, class Accumulator, class Op, message_transport Node>
 void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data,
                  const Op& op) {
-    using half = std::conditional_t<Gathers, mirror<inside_groups<Inner>>, inside_groups<Inner>>;
+    using phase = std::conditional_t<Gathers, mirror<inside_groups<Inner>>, inside_groups<Inner>>;
     message_call<unchecked, Node> here{node, {}};
     here.compare();
-    const group_view<half> program{{down}, node.size(), first, 1};
+    const group_view<phase> program{{down}, node.size(), first, 1};
     const auto place = even_chunks{shares.cut};
     here.template reserve<Accumulator>(program, 0, place);
     here.run(program, data, place, combine_bytes<Accumulator>(op));

@@ -82,7 +82,7 @@ struct commutative_op {
     }
 
     template <class Accumulator>
-        requires requires(const Op op, const Accumulator accumulated, int ranks) { op.finish(accumulated, ranks); }
+        requires requires(const Op by, const Accumulator accumulated, int ranks) { by.finish(accumulated, ranks); }
     constexpr auto finish(const Accumulator& accumulated, int ranks) const {
         return op.finish(accumulated, ranks);
     }

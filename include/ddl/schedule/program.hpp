@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <concepts>
+#include <cstddef>
 
 namespace ddl {
 
@@ -29,7 +30,8 @@ constexpr transfer mirrored(const transfer& forward) noexcept {
 /// The transfers of one rank in one round, when there are at most `Capacity` of them.
 template <int Capacity>
 struct transfer_list {
-    transfer items[Capacity];  // no `= {}`, in which nvcc 13 takes all but the first for uninitialised
+    // no `= {}`, in which nvcc 13 takes all but the first for uninitialised
+    transfer items[static_cast<std::size_t>(Capacity)];
     int length = 0;
     constexpr int size() const noexcept { return length; }
     constexpr const transfer& operator[](int index) const noexcept { return items[index]; }

@@ -109,7 +109,7 @@ public:
                 given_back_.insert_or_assign(place->first, place->second);
             given_back_count_.store(given_back_.size(), std::memory_order_release);
             forget_to_pin(place->second);
-            copied_count_ -= place->second.copied ? 1 : 0;
+            copied_count_ -= place->second.copied ? 1U : 0U;
             if (place->second.pinned_in != nullptr) pinned_count_.fetch_sub(1, std::memory_order_release);
             found.emplace(std::move(place->second));
             held_.erase(place);

@@ -3,6 +3,7 @@
 
 #include <ddl/error.hpp>
 
+#include <cstddef>
 #include <cstdlib>
 #include <sched.h>
 #include <time.h>
@@ -66,9 +67,9 @@ inline int cores_for(int ranks) noexcept {
 inline int bound_core() noexcept {
     cpu_set_t cores;
     if (::sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) != 1) return -1;
-    int core = 0;
+    std::size_t core = 0;
     while (!CPU_ISSET(core, &cores)) ++core;
-    return core;
+    return static_cast<int>(core);
 }
 
 /// One wait: first spins, for a peer that is about to arrive; then yields, for a peer that needs this core; then sleeps.

@@ -25,7 +25,7 @@ int main() {
     if (rank == 1) {
         cpu_set_t one;
         CPU_ZERO(&one);
-        CPU_SET(sched_getcpu(), &one);
+        CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
         CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
         CHECK(processors() == 1);
     }
