@@ -189,7 +189,8 @@ void compare_and_ride(Transport& wire, const call& ours, std::uint64_t print, ca
 /// The same without a payload.
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
-    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load::none(wire),
+    const load_cut nothing = load_cut::none(wire);
+    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load{nothing},
                   [](testimony, const std::byte*, std::byte*, std::size_t) {});
 }
 

@@ -82,6 +82,11 @@ struct load_cut {
         if (rides(wire, bytes) && !quick) return;
         follow(cut.load_length(bytes, unit, way == flow::among_all ? passage::both_ways : passage::one_way));
     }
+    /// Of a contract that brings none.
+    template <class Transport>
+    static load_cut none(const Transport& wire) noexcept {
+        return {wire, 0, 1, flow::among_all};
+    }
     /// Whether as much rides whatever the ranks: so do the parts of what is gathered.
     template <class Transport>
     static bool rides(const Transport& wire, std::size_t payload) noexcept {
@@ -138,18 +143,14 @@ struct load_part {
 struct contract_load {
     static constexpr bool in_parts = false;
 
-    load_cut cut;
+    const load_cut& cut;  // where it was made: who copies words that have just been stored waits for them
     flow way = flow::among_all;
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
 
-    /// Of a contract that brings none.
-    template <class Transport>
-    static contract_load none(const Transport& wire) noexcept {
-        return {load_cut{wire, 0, 1, flow::among_all}};
-    }
-    bool moves(int from, int to, int round, int size, nearer close) const noexcept {
-        return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size, close);
+    [[gnu::always_inline]] bool moves(int from, int to, int round, int size, nearer close) const noexcept {
+        return cut.bytes > 0 && from >= 0 && to >= 0 &&
+               (way == flow::among_all || carries_payload(way, root, from, to, round, size, close));
     }
     load_part given(int, int) const noexcept { return {0, cut}; }
     load_part kept(int, int) const noexcept { return {0, cut}; }

@@ -73,9 +73,10 @@ public:
 
     /// Compares the call over all ranks.
     void compare() {
-        if (Checking::compares && wire_.size() > 1)
-            compare_and_carry({wire_, 0}, contract_load::none(wire_),
-                              [](testimony, const std::byte*, std::byte*, std::size_t) {});
+        if (!Checking::compares || wire_.size() == 1) return;
+        const load_cut nothing = load_cut::none(wire_);
+        compare_and_carry({wire_, 0}, contract_load{nothing},
+                          [](testimony, const std::byte*, std::byte*, std::size_t) {});
     }
 
     /// Compares the call, and moves a payload on the way. Where it is then.

@@ -151,10 +151,12 @@ const std::byte* operands_in(const contract_room& room, const Element* in, std::
 /// A contract's way to fold ours into what has arrived.
 template <class Accumulator, class Op>
 auto join_bytes(const Op& op) {
-    return [combine = combine_bytes<Accumulator>(op)](testimony of, const std::byte* ours, std::byte* arrived,
-                                                      std::size_t bytes) {
-        if (of != testimony::all)
-            combine(of == testimony::below ? kernel::side::right : kernel::side::left, ours, arrived, arrived, bytes);
+    return [&op](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
+        const auto* const from = reinterpret_cast<const Accumulator*>(ours);
+        auto* const to = reinterpret_cast<Accumulator*>(arrived);
+        const std::size_t count = bytes / sizeof(Accumulator);
+        if (of == testimony::below) kernel::combine<kernel::side::right>(from, to, count, op);
+        else if (of == testimony::above) kernel::combine<kernel::side::left>(from, to, count, op);
     };
 }
 

@@ -144,7 +144,8 @@ void copy(const Element* from, Element* to, std::size_t count, stores how = stor
     const std::size_t bytes = count * sizeof(Element);
     const auto* const source = reinterpret_cast<const std::byte*>(from);
     auto* const target = reinterpret_cast<std::byte*>(to);
-    if (bytes < 256) std::memcpy(target, source, bytes);
+    if (bytes <= 64) copy_few(source, target, bytes);
+    else if (bytes < 256) std::memcpy(target, source, bytes);
     else copy_long(source, target, bytes, how);
 }
 
