@@ -46,7 +46,7 @@ void require_values(const Vector& found, const std::vector<int>& wanted, const c
 std::vector<int> sums(const ddl::device_team& team, std::size_t count) { return std::vector<int>(count, team.size()); }
 
 void every_range_of_a_device_is_taken(ddl::device_team& team) {
-    for (const std::size_t count : {0u, 1u, 1000u, 100'003u}) {
+    for (const std::size_t count : {0U, 1U, 1000U, 100'003U}) {
         const device_ints in(count, 1);
         device_ints out(count);
         ddl::allreduce(team, in, out);
@@ -103,7 +103,7 @@ void the_page_on_cuda_is_right() {
 
 void many_tensors_go_at_once(ddl::device_team& team) {
     std::vector<device_ints> tensors;
-    for (const std::size_t count : {3u, 0u, 20'000u, 7u}) tensors.emplace_back(count, 1);
+    for (const std::size_t count : {3U, 0U, 20'000U, 7U}) tensors.emplace_back(count, 1);
     ddl::allreduce_n(team, tensors);
     for (const device_ints& each : tensors) require_values(each, sums(team, each.size()), "a tensor of many");
 }

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(complex_numbers_are_elements) {
 
 BOOST_AUTO_TEST_CASE(many_tensors_are_one_exchange) {
     std::vector<std::vector<float>> tensors;
-    for (const std::size_t count : {3u, 0u, 5000u, 1u}) tensors.push_back(values_of<float>(rank(), count));
+    for (const std::size_t count : {3U, 0U, 5000U, 1U}) tensors.push_back(values_of<float>(rank(), count));
     std::vector<void*> data;
     std::vector<std::size_t> lengths;
     for (auto& each : tensors) {

@@ -148,9 +148,8 @@ struct contract_load {
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
 
-    [[gnu::always_inline]] bool moves(int from, int to, int round, int size, nearer close) const noexcept {
-        return cut.bytes > 0 && from >= 0 && to >= 0 &&
-               (way == flow::among_all || carries_payload(way, root, from, to, round, size, close));
+    bool moves(int from, int to, int round, int size, nearer close) const noexcept {
+        return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size, close);
     }
     load_part given(int, int) const noexcept { return {0, cut}; }
     load_part kept(int, int) const noexcept { return {0, cut}; }

@@ -53,7 +53,7 @@ public:
         const auto first = reinterpret_cast<std::uintptr_t>(data);
         forget_given_back(first, first + bytes);
         held_.insert_or_assign(first, block{bytes, std::move(source), copied});
-        copied_count_ += copied ? 1 : 0;
+        copied_count_ += copied ? 1U : 0U;
     }
 
     /// How long the block is that begins at `data`; 0 if none that is held does.

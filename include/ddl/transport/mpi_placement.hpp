@@ -48,24 +48,24 @@ public:
 #else
 #if defined(MPICH_NUMVERSION) && !defined(I_MPI_VERSION)
     // the longest that is passed so: MPICH 5 counts its own words with it
-    static constexpr std::size_t quick_bytes = MPICH_NUMVERSION < 50'000'000 ? 8192 : 8064;
+    static constexpr std::size_t quick_piece = MPICH_NUMVERSION < 50'000'000 ? 8192 : 8064;
     static constexpr segmenting whole_segments{.bytes = std::size_t{1} << 20,
                                                .depth = 40,
                                                .short_message = std::size_t{32} << 10,
-                                               .short_bytes = quick_bytes,
+                                               .short_bytes = quick_piece,
                                                .short_exchange = std::size_t{16} << 10,
                                                .short_beside = std::size_t{24} << 10,
                                                .short_load = std::size_t{48} << 10,
                                                .combining = std::size_t{1} << 20};
 #else
-    static constexpr std::size_t quick_bytes = 8064;
+    static constexpr std::size_t quick_piece = 8064;
     static constexpr segmenting whole_segments{
         .bytes = std::size_t{1} << 20, .depth = 40, .combining = std::size_t{1} << 20};
 #endif
     static constexpr segmenting host_segments{.bytes = std::size_t{1} << 20,
                                               .depth = 40,
                                               .short_message = std::size_t{128} << 10,
-                                              .short_bytes = quick_bytes,
+                                              .short_bytes = quick_piece,
                                               .combining = std::size_t{1} << 20};
 #endif
 
