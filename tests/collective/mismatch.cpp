@@ -37,34 +37,41 @@ void disagree(const std::string& to_the_rest, const std::string& to_the_one, Cal
         });
 }
 
+/// `count` elements that every rank brings others of, so that a fold shows.
+std::vector<float> operand(const auto& ranks, std::size_t count) {
+    return std::vector<float>(count, static_cast<float>(ranks.rank() + 1));
+}
+
+/// An allreduce that fails, and leaves its operand as it was.
+void allreduce_in_vain(auto& ranks, std::size_t count) {
+    auto data = operand(ranks, count);
+    try {
+        ddl::allreduce(ranks, data);
+    } catch (const ddl::error&) {
+        require(data == operand(ranks, count), "the operand is lost");
+        throw;
+    }
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts, Place, every_place) {
     disagree<Place>("rank % brings 99 elements, this rank 100; pass equal counts on every rank",
                     "rank % brings 100 elements, this rank 99; pass equal counts on every rank",
-                    [](auto& ranks, bool differs) {
-                        std::vector<float> data(differs ? 99 : 100);
-                        ddl::allreduce(ranks, data);
-                    });
+                    [](auto& ranks, bool differs) { allreduce_in_vain(ranks, differs ? 99 : 100); });
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_of_which_one_is_short_and_one_long, Place, every_place) {
     disagree<Place>("rank % brings 5 elements, this rank 50000", "rank % brings 50000 elements, this rank 5",
-                    [](auto& ranks, bool differs) {
-                        std::vector<float> data(differs ? 5 : 50'000);
-                        ddl::allreduce(ranks, data);
-                    });
+                    [](auto& ranks, bool differs) { allreduce_in_vain(ranks, differs ? 5 : 50'000); });
     disagree<Place>("rank % brings 50000 elements, this rank 5", "rank % brings 5 elements, this rank 50000",
-                    [](auto& ranks, bool differs) {
-                        std::vector<float> data(differs ? 50'000 : 5);
-                        ddl::allreduce(ranks, data);
-                    });
+                    [](auto& ranks, bool differs) { allreduce_in_vain(ranks, differs ? 50'000 : 5); });
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_that_are_sent_in_other_numbers_of_pieces, Place, every_place) {
     disagree<Place>("rank % brings 2000 elements, this rank 12000", "rank % brings 12000 elements, this rank 2000",
                     [](auto& ranks, bool differs) {
-                        std::vector<float> data(differs ? 2000 : 12'000, 1);
+                        auto data = operand(ranks, differs ? 2000 : 12'000);
                         const auto finally = data;
                         const ddl::error reduced = error_of([&] { ddl::reduce(ranks, data, ddl::sum{}, 1); });
                         require(reduced.code() == ddl::errc::mismatch && data == finally, reduced.what());
@@ -77,7 +84,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_counts_of_which_halves_are_sent, Place, every_p
         disagree<Place>("rank % brings " + std::to_string(other) + " elements, this rank 20000",
                         "rank % brings 20000 elements, this rank " + std::to_string(other),
                         [other](auto& ranks, bool differs) {
-                            std::vector<float> data(differs ? other : 20'000, 1);
+                            auto data = operand(ranks, differs ? other : 20'000);
                             const auto finally = data;
                             const ddl::error reduced = error_of([&] { ddl::allreduce(ranks, data, ddl::maximum{}); });
                             require(reduced.code() == ddl::errc::mismatch && data == finally, reduced.what());

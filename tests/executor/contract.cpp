@@ -204,10 +204,17 @@ BOOST_AUTO_TEST_CASE(short_blocks_and_shorter_vectors_go_directly_among_few_rank
     BOOST_TEST(cut::rides_directly(marking_wire{8}, 4032));
     BOOST_TEST(!cut::rides_directly(marking_wire{9}, 4));
     BOOST_TEST(!cut::rides_directly(marking_wire{2}, 4), "two ranks meet in one round");
-    BOOST_TEST(cut::goes_directly(marking_wire{4}, 2048, all));
-    BOOST_TEST(!cut::goes_directly(marking_wire{4}, 2049, all));
-    BOOST_TEST(cut::goes_directly(marking_wire{3}, 256, all));
-    BOOST_TEST(!cut::goes_directly(marking_wire{3}, 257, all));
+    for (const int ranks : {3, 4, 7}) {
+        BOOST_TEST(cut::goes_directly(marking_wire{ranks}, 4032, all), "all that rides");
+        BOOST_TEST(!cut::goes_directly(marking_wire{ranks}, 4033, all));
+    }
+    BOOST_TEST(cut::goes_directly(marking_wire{8}, 2048, all));
+    BOOST_TEST(!cut::goes_directly(marking_wire{8}, 2049, all), "eight vectors, each to seven ranks");
+    BOOST_TEST(cut::goes_directly(marking_wire{8}, 4032, ddl::flow::from_root));
+    BOOST_TEST(cut::goes_directly(crowded_wire{4}, 2048, all));
+    BOOST_TEST(!cut::goes_directly(crowded_wire{4}, 2049, all));
+    BOOST_TEST(cut::goes_directly(spacious_wire{3}, 256, all));
+    BOOST_TEST(!cut::goes_directly(spacious_wire{3}, 257, all));
     BOOST_TEST(cut::goes_directly(far_wire{3}, 2048, all), "where no message is a quick one");
     const cut folded{near_wire{8}, 2048, 4, ddl::flow::among_all};
     BOOST_TEST((folded.direct && folded.pieces == 0));
@@ -250,10 +257,12 @@ BOOST_DATA_TEST_CASE(what_is_folded_directly_is_folded_as_by_doubling, data::xra
     const auto body = [](const std::byte* at) { return reinterpret_cast<const char*>(at); };
     for (int r = 0; r < size; ++r) std::strcpy(reinterpret_cast<char*>(room.arrival(r)), std::to_string(r).c_str());
     const std::byte* const result = ddl::fold_as_by_doubling(
-        room, size, 1, [&](ddl::testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
+        room, size, 1,
+        [&](ddl::testimony of, const std::byte* ours, const std::byte* arrived, std::byte* to, std::size_t bytes) {
             BOOST_TEST((of == ddl::testimony::above));
             BOOST_TEST(bytes == 1U);
-            std::strcpy(reinterpret_cast<char*>(arrived), joined_as(body(ours), body(arrived)).c_str());
+            BOOST_TEST(to == arrived);
+            std::strcpy(reinterpret_cast<char*>(to), joined_as(body(ours), body(arrived)).c_str());
         });
     for (const std::string& each : held) BOOST_TEST(body(result) == each);
 }

@@ -79,6 +79,21 @@ struct settled : housed {
     bool pay;
 };
 
+// Ranks of one host who have tried how messages are best cut, or have not.
+struct finding : housed {
+    explicit finding(ddl::recording&& from, const ddl::segmenting* what) : housed{std::move(from)}, found{what} {}
+    static constexpr ddl::segmenting host_segments{.bytes = 3000, .depth = 3};
+    static constexpr ddl::segmenting whole_segments{.bytes = 4000, .depth = 3};
+    static bool pieces_pay() noexcept { return true; }
+    const ddl::segmenting* segments_here() const noexcept { return found; }
+    const ddl::segmenting* found;
+};
+struct overruled : finding {
+    using finding::finding;
+};
+template <>
+inline constexpr ddl::segmenting ddl::host_segments_of<overruled>{.bytes = 5000, .depth = 3};
+
 // Notes in which order a rank that fails tells its peers and gives up on messages.
 struct leaving : ddl::recording {
     explicit leaving(ddl::recording&& from) : ddl::recording{std::move(from)} {}
@@ -503,6 +518,17 @@ BOOST_AUTO_TEST_CASE(ranks_of_levels_may_know_otherwise_whether_pieces_pay) {
         const settled one{alone.split(0, 0), true}, other{alone.split(0, 0), false};
         require(&ddl::cut_of(one) != &ddl::cut_of(other), "one cuts otherwise");
         require(ddl::cut_fingerprint(one) == ddl::cut_fingerprint(other), "but that is no mismatch");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(messages_are_cut_as_ranks_have_found_unless_a_program_says_otherwise) {
+    ddl::recording::run(1, [](ddl::recording& alone) {
+        const ddl::segmenting own{.bytes = 1000, .depth = 2};
+        const finding tried{alone.split(0, 0), &own}, untried{alone.split(0, 0), nullptr};
+        require(&ddl::cut_of(tried) == &own, "what was found is not taken");
+        require(ddl::cut_of(untried).bytes == 3000, "nothing was found");
+        require(ddl::cut_fingerprint(tried) == ddl::cut_fingerprint(untried), "it is no mismatch");
+        require(ddl::cut_of(overruled{alone.split(0, 0), &own}).bytes == 5000, "the program said otherwise");
     });
 }
 

@@ -465,19 +465,28 @@ BOOST_AUTO_TEST_CASE(more_bytes_than_an_int_can_count_are_one_message,
     }
 }
 
-BOOST_AUTO_TEST_CASE(ranks_find_alike_whether_pieces_pay) {
+BOOST_AUTO_TEST_CASE(ranks_find_alike_how_messages_are_cut) {
     ddl::mpi wire{MPI_COMM_WORLD, patient};
     const ddl::mpi moved{std::move(wire)};
-    const int ours = moved.pieces_pay() ? 1 : 0;
     int sum = 0;
-    MPI_Allreduce(&ours, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    BOOST_TEST(sum == ours * moved.size());
     const int alone = moved.uncrowded() ? 1 : 0;
     MPI_Allreduce(&alone, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     BOOST_TEST(sum == alone * moved.size());
-    // a core each, or two ranks that have tried: else the processor decides
-    if (moved.size() > ddl::cores_for(moved.size()))
-        BOOST_TEST(moved.pieces_pay() == ddl::kernel::readers_hold_up_writers());
+    BOOST_TEST(moved.pieces_pay() == ddl::kernel::readers_hold_up_writers());
+    // ranks that share cores go by that, and perhaps by more of the processor; so do those of a library that passes all messages whole
+    const ddl::segmenting* const found = moved.segments_here();
+    const bool tries = alone != 0 && moved.size() > 1 &&
+                       (moved.pieces_pay() ? ddl::mpi::host_segments : ddl::mpi::whole_segments).short_bytes > 0;
+    BOOST_TEST((found != nullptr || !tries));
+    if (found == nullptr) return;
+    BOOST_TEST(&ddl::cut_of(moved) == found);
+    for (const ddl::passage way : {ddl::passage::one_way, ddl::passage::both_ways}) {
+        const auto ours = static_cast<unsigned long long>(found->longest_short(way));
+        unsigned long long all[2] = {ours, ~ours};
+        MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_UNSIGNED_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
+        BOOST_TEST((all[0] == ours && all[1] == ~ours));
+        BOOST_TEST((ours >= found->short_bytes && ours <= ddl::mpi::host_segments.longest_short(way)));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(it_knows_which_cores_ranks_are_bound_to) {

@@ -14,8 +14,8 @@
 
 namespace ddl {
 
-/// A payload of which each rank brings an operand of the same length, or one rank brings all. `join(of, ours, arrived, bytes)`
-/// folds ours into what has arrived.
+/// A payload of which each rank brings an operand of the same length, or one rank brings all. `join(of, ours, arrived, to, bytes)`
+/// folds ours and what has arrived.
 template <class Join>
 struct folded_rider {
     static constexpr bool in_place = false;
@@ -36,7 +36,7 @@ struct folded_rider {
     }
     void take(const contract_round& peers, int rank, int round, int size) {
         if (!load.moves(peers.from, rank, round, size, peers.close)) return;
-        join(peers.of, payload, room.other, load.cut.bytes);
+        join(peers.of, payload, room.other, room.other, load.cut.bytes);
         payload = room.other;
         std::swap(room.own, room.other);
     }
@@ -74,6 +74,14 @@ template <message_transport Transport, class Rider>
     }
 }
 
+/// Where what follows in pieces is folded in a round: in the place of what arrives, or of the result, if each rank has heard of all by
+/// then, as those of a power of two have in the last one.
+template <class Load>
+std::byte* fold_target(const Load& load, int round, int size, std::byte* arrived) noexcept {
+    const bool is_last = 2 << round == size;
+    return is_last && load.result != nullptr ? load.result : arrived;
+}
+
 /// The rounds of a contract that pieces of a payload follow. A part of a longer vector that is one piece is the message itself
 /// where a mark stands for the head.
 template <message_transport Transport, class Load, class Join>
@@ -91,6 +99,7 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
         bool takes = known.differ == 0 && load.moves(peers.from, rank, round, size, peers.close);
         const load_part given = load.given(rank, round);
         const load_part kept = load.kept(rank, round);
+        std::byte* const to = fold_target(load, round, size, room.other);
         const bool comes_along = may_ride && kept.cut.pieces == 1;
         const contract_message first{wire, comes_along};
         messages received{wire};
@@ -124,23 +133,26 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
             const std::byte* const own = payload + kept.first;
             if (takes && comes_along) {
                 if (combine_in_step(wire)) sent.complete(where);
-                join(peers.of, own, room.other, kept.cut.bytes);
+                join(peers.of, own, room.other, to, kept.cut.bytes);
             }
             // a rank that differs sends fewer pieces than we await, which are given up, or more, which nobody wants
             const std::size_t awaited = std::min<std::size_t>(theirs.pieces, received.count() - 1);
             for (std::size_t i = 0, at = 0; i < awaited; ++i, at += kept.cut.piece) {
                 received.complete(i + 2, where);
-                if (takes) join(peers.of, own + at, room.other + at, kept.cut.length(i));
+                if (takes) join(peers.of, own + at, room.other + at, to + at, kept.cut.length(i));
             }
             discard_pieces(wire, peers.from, theirs.pieces - awaited, room.other + kept.cut.bytes, where);
         }
         sent.complete(where);
         if (!takes) continue;
-        payload = room.other;
+        payload = to;
         std::swap(room.own, room.other);
     }
     return payload;
 }
+
+/// Nothing is joined.
+inline constexpr auto no_join = [](testimony, const std::byte*, const std::byte*, std::byte*, std::size_t) {};
 
 /// Throws on all ranks if some differ, of which those that compare in rounds have heard.
 template <message_transport Transport>
@@ -153,8 +165,8 @@ void throw_if_differs(Transport& wire, const contract_head& known, const call& o
 
 /// Compares what all ranks call, and throws on all of them if they differ.
 ///
-/// A payload travels with the same messages. `join(of, ours, arrived, bytes)` folds ours into what has arrived of it, but only
-/// while all calls agree. Returns where what is left of it is at last: in scratch, or where it was.
+/// A payload travels with the same messages. `join(of, ours, arrived, to, bytes)` folds ours and what has arrived of it, but only
+/// while all calls agree. Returns where what is left of it is at last: in scratch, where it was, or where the load wants its result.
 template <message_transport Transport, class Load, class Join>
 [[gnu::always_inline]] inline const std::byte* compare_calls(Transport& wire, const call& ours, std::uint64_t print,
                                                              call_site where, const contract_room& room,
@@ -190,8 +202,7 @@ void compare_and_ride(Transport& wire, const call& ours, std::uint64_t print, ca
 template <message_transport Transport>
 void compare_calls(Transport& wire, const call& ours, const call_site& where) {
     const load_cut nothing = load_cut::none(wire);
-    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load{nothing},
-                  [](testimony, const std::byte*, std::byte*, std::size_t) {});
+    compare_calls(wire, ours, fingerprint(ours), where, {wire, 0}, contract_load{nothing}, no_join);
 }
 
 }  // namespace ddl

@@ -159,7 +159,7 @@ void exchange_behind_heads(Transport& wire, const call& ours, std::uint64_t prin
 template <class Join>
 std::byte* fold_as_by_doubling(const contract_room& room, int size, std::size_t bytes, const Join& join) {
     const auto into_right = [&](std::byte* left, std::byte* right) {
-        join(testimony::above, left, right, bytes);
+        join(testimony::above, left, right, right, bytes);
         return right;
     };
     std::byte* parts[most_direct_ranks];

@@ -20,6 +20,7 @@ struct halving_load {
     partition chunks;
     std::size_t unit;  // bytes of an element
     const std::byte* payload;
+    std::byte* result = nullptr;  // where the chunk is folded at last, if that need not be in scratch
     nearer close = first_pairs(wire);
 
     /// Whether a payload can be sent so: every rank keeps something, and no part is too long, or of too many pieces.

@@ -56,7 +56,7 @@ inline constexpr std::size_t longest_rider = 8192;
 /// The longest message of a contract: a part of what is halved. Every rank has room for it, for another may call something else.
 inline constexpr std::size_t longest_message = std::size_t{512} << 10;
 
-/// The longest vector that each rank sends to all others, in bytes.
+/// The longest vector that each rank sends to all others, in bytes, unless all that rides does.
 inline constexpr std::size_t longest_direct = 2048;
 
 /// How a payload of `bytes` travels with a contract over `wire`: it rides in the contract's message, or follows it in pieces,
@@ -107,6 +107,9 @@ struct load_cut {
         const std::size_t quick = cut_of(wire).quick_bytes;
         // where few messages pay, rounds do of three ranks and of eight; others take more of them, and wait longer
         if ((ranks.ranks == 3 || ranks.ranks == 8) && ranks.crowded) return false;
+        // where ranks that share cores lose little by messages, all that rides goes so; but that of eight, each of which brings some
+        const bool shares_cores = ranks.near && !ranks.own_cores && !ranks.crowded;
+        if (shares_cores && (ranks.ranks < 8 || way != flow::among_all)) return true;
         // where each has a core, rounds do of four and more; but long ones to a root and back of no power of two
         const bool in_pairs = std::has_single_bit(static_cast<unsigned>(ranks.ranks));
         if (ranks.own_cores && ranks.ranks > 3 && (way == flow::among_all || in_pairs || vector <= quick)) return false;
@@ -147,6 +150,7 @@ struct contract_load {
     flow way = flow::among_all;
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
+    std::byte* result = nullptr;         // where it is folded at last, if that need not be in scratch
 
     bool moves(int from, int to, int round, int size, nearer close) const noexcept {
         return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size, close);

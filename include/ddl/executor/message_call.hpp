@@ -75,8 +75,7 @@ public:
     void compare() {
         if (!Checking::compares || wire_.size() == 1) return;
         const load_cut nothing = load_cut::none(wire_);
-        compare_and_carry({wire_, 0}, contract_load{nothing},
-                          [](testimony, const std::byte*, std::byte*, std::size_t) {});
+        compare_and_carry({wire_, 0}, contract_load{nothing}, no_join);
     }
 
     /// Compares the call, and moves a payload on the way. Where it is then.

@@ -35,11 +35,25 @@ template <class Transport>
     requires requires { Transport::whole_segments; }
 inline constexpr segmenting whole_segments_of<Transport> = Transport::whole_segments;
 
+/// Whether ranks of one host may know better how messages are best cut, and no program says otherwise.
+template <class Transport>
+inline constexpr bool has_segments_here = false;
+template <class Transport>
+    requires requires(const Transport& wire) {
+        wire.segments_here();
+        Transport::whole_segments;
+    }
+inline constexpr bool has_segments_here<Transport> =
+    host_segments_of<Transport>.fingerprint() == Transport::host_segments.fingerprint() &&
+    whole_segments_of<Transport>.fingerprint() == Transport::whole_segments.fingerprint();
+
 /// How `wire` cuts messages.
 template <class Transport>
 constexpr const segmenting& cut_of(const Transport& wire) noexcept {
     if constexpr (requires { wire.on_one_host(); })
         if (wire.on_one_host()) {
+            if constexpr (has_segments_here<Transport>)
+                if (const segmenting* const here = wire.segments_here(); here != nullptr) return *here;
             if constexpr (requires { wire.pieces_pay(); })
                 if (!wire.pieces_pay()) return whole_segments_of<Transport>;
             return host_segments_of<Transport>;

@@ -148,27 +148,34 @@ const std::byte* operands_in(const contract_room& room, const Element* in, std::
     return room.own;
 }
 
-/// A contract's way to fold ours into what has arrived.
+/// A contract's way to fold ours and what has arrived.
 template <class Accumulator, class Op>
 auto join_bytes(const Op& op) {
-    return [&op](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
-        const auto* const from = reinterpret_cast<const Accumulator*>(ours);
-        auto* const to = reinterpret_cast<Accumulator*>(arrived);
-        const std::size_t count = bytes / sizeof(Accumulator);
-        if (of == testimony::below) kernel::combine<kernel::side::right>(from, to, count, op);
-        else if (of == testimony::above) kernel::combine<kernel::side::left>(from, to, count, op);
+    return [combine = combine_bytes<Accumulator>(op)](testimony of, const std::byte* ours, const std::byte* arrived,
+                                                      std::byte* to, std::size_t bytes) {
+        if (of == testimony::below) combine(kernel::side::left, arrived, ours, to, bytes);
+        else if (of == testimony::above) combine(kernel::side::right, arrived, ours, to, bytes);
     };
 }
 
-/// Folds the vectors of all ranks while their calls are compared. The accumulated result where `way` takes it, once all agree.
+/// Where accumulators are folded at last: where the result goes, unless they are of another type.
+template <class Accumulator, class Element>
+std::byte* result_in(Element* out) noexcept {
+    if constexpr (std::same_as<Accumulator, Element>) return reinterpret_cast<std::byte*>(out);
+    else return nullptr;
+}
+
+/// Folds the vectors of all ranks while their calls are compared. The accumulated result where `way` takes it, once all agree; it may
+/// be in `out` there.
 template <class Op, class Element, class Checking, message_transport Transport>
 [[gnu::always_inline]] inline const accumulator_t<Op, Element>* fold_with_contract(
-    message_call<Checking, Transport>& here, Transport& wire, const load_cut& cut, const Element* in, std::size_t count,
-    const Op& op, flow way, int root) {
+    message_call<Checking, Transport>& here, Transport& wire, const load_cut& cut, const Element* in, Element* out,
+    std::size_t count, const Op& op, flow way, int root) {
     using accumulator = accumulator_t<Op, Element>;
     const contract_room room{wire, cut.bytes};
     const std::byte* const result = here.compare_and_carry(
-        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count)}, join_bytes<accumulator>(op));
+        room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count), result_in<accumulator>(out)},
+        join_bytes<accumulator>(op));
     here.end();
     return reinterpret_cast<const accumulator*>(result);
 }
@@ -241,7 +248,8 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
         own = reinterpret_cast<const accumulator*>(all.block(rank));
     } else {
         const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
-        own = fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0) + blocks.first(rank);
+        own = fold_with_contract<Op, Element>(here, wire, cut, in, nullptr, count, op, flow::among_all, 0) +
+              blocks.first(rank);
     }
     kernel::finish(own, out, blocks.length(rank), op, wire.size());
 }
@@ -320,8 +328,7 @@ const std::byte* carry_from_root(message_call<Checking, Transport>& here, Transp
                                  const Element* data, int root) {
     const auto* const own = reinterpret_cast<const std::byte*>(data);
     const std::byte* const result =
-        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own},
-                               [](testimony, const std::byte*, std::byte*, std::size_t) {});
+        here.compare_and_carry({wire, cut.bytes}, contract_load{cut, flow::from_root, root, own}, no_join);
     here.end();
     return result;
 }
@@ -357,21 +364,12 @@ void halve_with_contract(message_call<Checking, Transport>& here, Transport& wir
     const auto program = gather_after_halving(wire.size(), close);
     const int own = left_by_halving(wire.rank(), wire.size(), program.rounds(), close).first;
     Element* const block = out + chunks.first(own);
-    // one round after which all agree: the operand may become the result
-    const bool in_place = std::same_as<accumulator, Element> && wire.size() == 2 && in == out;
-    const auto join = join_bytes<accumulator>(op);
-    const auto combine = combine_bytes<accumulator>(op);
-    const std::byte* result = here.compare_and_carry(
-        room, halving_load<Transport>{wire, chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count)},
-        [&](testimony of, const std::byte* ours, std::byte* arrived, std::size_t bytes) {
-            if (in_place)
-                combine(of == testimony::below ? kernel::side::left : kernel::side::right, arrived, ours,
-                        const_cast<std::byte*>(ours), bytes);
-            else join(of, ours, arrived, bytes);
-        });
-    if (in_place) result = reinterpret_cast<const std::byte*>(block);
-    if (!in_place || finishes<Op, Element>)
-        kernel::finish(reinterpret_cast<const accumulator*>(result), block, chunks.length(own), op, wire.size());
+    const std::byte* const result = here.compare_and_carry(
+        room,
+        halving_load<Transport>{wire, chunks, sizeof(accumulator), operands_in<accumulator>(room, in, count),
+                                result_in<accumulator>(block)},
+        join_bytes<accumulator>(op));
+    kernel::finish(reinterpret_cast<const accumulator*>(result), block, chunks.length(own), op, wire.size());
     const auto place = even_chunks{chunks};
     here.template reserve<Element>(program, 0, place);
     here.run(program, out, place, no_combine);

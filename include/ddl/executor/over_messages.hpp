@@ -108,7 +108,7 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
             if (const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
                 folds_fit<Op>(wire, cut, flow::among_all))
-                return kernel::finish(fold_with_contract(here, wire, cut, in, count, op, flow::among_all, 0), out,
+                return kernel::finish(fold_with_contract(here, wire, cut, in, out, count, op, flow::among_all, 0), out,
                                       count, op, wire.size());
         if constexpr (std::same_as<Chosen, recursive_halving>)
             if (halves_fit_contract<Chosen, accumulator>(wire, count))
@@ -126,9 +126,10 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
         if constexpr (Checking::compares && suits_contract<Chosen, tree, accumulator>)
             if (const auto cut = whole_load<accumulator>(wire, count, flow::to_root);
                 folds_fit<Op>(wire, cut, flow::to_root)) {
+                const bool takes = wire.rank() == root;
                 const accumulator* const result =
-                    fold_with_contract(here, wire, cut, in, count, op, flow::to_root, root);
-                if (wire.rank() == root) kernel::finish(result, out, count, op, wire.size());
+                    fold_with_contract(here, wire, cut, in, takes ? out : nullptr, count, op, flow::to_root, root);
+                if (takes) kernel::finish(result, out, count, op, wire.size());
                 return;
             }
         here.compare();

@@ -41,13 +41,15 @@ inline constexpr link_cost link_of = links::hundred_gigabit;
 /// Doubling up to about the length at which halving becomes cheaper over `Transport`. Asked of eight ranks: more move it little.
 /// From half of that up to eight times as much the number of ranks decides: the more there are, the later so many messages pay.
 /// On one host, where they cost little, they pay sooner; not where ranks share cores, and pass messages whole. Where each has a core,
-/// halving pays soonest of all, and `direct` where ranks do not halve well.
+/// halving pays soonest of all, and `direct` where ranks do not halve well; of two it saves the copies of a whole vector.
 template <class Transport>
 inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
 inline constexpr int any_number = std::numeric_limits<int>::max();
 template <class Transport>
 using doubling_then_halving = selected<
+    own_core_at_most<5 * halving_pays<Transport> / 16, 2, 2, recursive_doubling>,
+    own_core_at_most<static_cast<std::size_t>(-1), 2, 2, recursive_halving>,
     own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
     own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
     own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <ddl/kernel/hand_back.hpp>
-#include <ddl/transport/mpi_runtime.hpp>
-#include <ddl/transport/patience.hpp>
+#include <ddl/transport/mpi_trial.hpp>
 #include <ddl/transport/segmenting.hpp>
 
 #include <algorithm>
@@ -31,10 +30,17 @@ public:
                                               .short_bytes = 3968,
                                               .short_exchange = std::size_t{32} << 10,
                                               .short_beside = std::size_t{80} << 10,
+                                              .short_load = std::size_t{16} << 10,
                                               .long_operand = std::size_t{1} << 20,
                                               .quick_message = 512,
                                               .quick_bytes = 256,
                                               .combining = std::size_t{1} << 20};
+    /// Where pieces that go one way pay for less, as on AMD's processors before Zen 5.
+    static constexpr segmenting older_segments = [] {
+        segmenting cut = host_segments;
+        cut.short_message = std::size_t{24} << 10;
+        return cut;
+    }();
     static constexpr segmenting whole_segments{.bytes = std::size_t{1} << 20,
                                                .depth = 40,
                                                .short_message = std::size_t{16} << 10,
@@ -66,22 +72,14 @@ public:
                                               .depth = 40,
                                               .short_message = std::size_t{128} << 10,
                                               .short_bytes = quick_piece,
+                                              .short_load = std::size_t{16} << 10,
                                               .combining = std::size_t{1} << 20};
+    static constexpr segmenting older_segments = host_segments;
 #endif
-
-    /// Whose placement: rank `rank` of `size` in `ranks`, where `tag` is free. `operation` is for errors.
-    struct group {
-        MPI_Comm ranks;
-        int rank;
-        int size;
-        int tag;
-        const char* operation;
-        void check(int code, const char* call) const { mpi_runtime::check(code, call, operation, rank); }
-    };
 
     mpi_placement() = default;
     /// All ranks call it; blocks.
-    explicit mpi_placement(const group& all) {
+    explicit mpi_placement(const mpi_group& all) {
         MPI_Comm neighbours = MPI_COMM_NULL;
         all.check(MPI_Comm_split_type(all.ranks, MPI_COMM_TYPE_SHARED, all.rank, MPI_INFO_NULL, &neighbours),
                   "MPI_Comm_split_type");
@@ -102,6 +100,7 @@ public:
     bool uncrowded() const noexcept { return uncrowded_; }
     bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
     bool pieces_pay() const noexcept { return pieces_pay_; }
+    const segmenting* segments_here() const noexcept { return cut_here_ ? &here_ : nullptr; }
     bool beside(int peer) const noexcept {
         return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
     }
@@ -119,7 +118,7 @@ private:
         }
     };
     /// Learns where the others run. All ranks call it.
-    void look_around(const group& all, const place& here) {
+    void look_around(const mpi_group& all, const place& here) {
         static_assert(sizeof(place) == 2 * sizeof(int));
         std::vector<place> places(static_cast<std::size_t>(all.size));
         all.check(MPI_Allgather(&here, 2, MPI_INT, places.data(), 2, MPI_INT, all.ranks), "MPI_Allgather");
@@ -141,47 +140,41 @@ private:
                           }) != places.end();
     }
 
-    /// Exchanges a message between ranks 0 and 1, whole and in pieces. Where ranks share cores it would take long, and be chance:
-    /// there the processor decides. All ranks call it, and get the same.
-    void try_pieces(const group& all) {
+    /// Finds up to which length messages go in pieces. Where ranks share cores a trial would take long, and be chance: there the
+    /// processor decides. All ranks call it, and get the same.
+    void try_pieces(const mpi_group& all) {
         int share = uncrowded_ ? 0 : 1;
         all.check(MPI_Bcast(&share, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
         uncrowded_ = share == 0;
+        // elsewhere a line that another core has stored to is fetched soon enough to be passed once more
+        pieces_pay_ = kernel::readers_hold_up_writers();
+        here_ = pieces_pay_ ? host_segments : whole_segments;
         if (share != 0) {
-            // a line that another core has stored to is fetched soon enough there to be passed once more
-            pieces_pay_ = kernel::readers_hold_up_writers();
+            cut_here_ = pieces_pay_ && !kernel::string_moves_take_lines();
+            if (cut_here_) here_ = older_segments;
             return;
         }
-        constexpr int count = 4, piece = static_cast<int>(host_segments.short_bytes), trials = 10;
-        int pay = 1;
+        const std::size_t piece = here_.short_bytes;
+        if (piece == 0) return;
+        unsigned long long longest[2] = {};
         if (all.rank < 2) {
-            std::vector<char> bytes(std::size_t{2} * count * piece);
-            const auto exchange = [&](int pieces) {
-                MPI_Request under_way[2 * count];
-                const int each = count / pieces * piece;
-                const double start = now();
-                for (int i = 0; i < pieces; ++i)
-                    all.check(MPI_Irecv(bytes.data() + i * each, each, MPI_BYTE, 1 - all.rank, all.tag, all.ranks,
-                                        &under_way[i]),
-                              "MPI_Irecv");
-                for (int i = 0; i < pieces; ++i)
-                    all.check(MPI_Isend(bytes.data() + (count * piece + i * each), each, MPI_BYTE, 1 - all.rank,
-                                        all.tag, all.ranks, &under_way[pieces + i]),
-                              "MPI_Isend");
-                all.check(MPI_Waitall(2 * pieces, under_way, MPI_STATUSES_IGNORE), "MPI_Waitall");
-                return now() - start;
+            mpi_trial between{all, piece, host_segments.short_message};
+            const auto find = [&](passage way, double bar) {
+                const std::size_t least = pieces_pay_ ? piece : whole_segments.longest_short(way);
+                return between.longest(way, least, host_segments.longest_short(way), pieces_pay_ ? bar : sure);
             };
-            double whole = 1, cut = 1;  // seconds; the first trials only bring memory
-            for (int i = 0; i < trials; ++i) {
-                whole = std::min(whole, exchange(1));
-                cut = std::min(cut, exchange(count));
-            }
-            // where they should not, by the processor, a trial that says so must be no chance
-            pay = cut < (kernel::readers_hold_up_writers() ? whole : 0.8 * whole) ? 1 : 0;
+            // whoever only receives looks at each piece in vain more often than it does here
+            longest[0] = find(passage::one_way, 0.9);
+            longest[1] = find(passage::both_ways, 1);
         }
-        all.check(MPI_Bcast(&pay, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
-        pieces_pay_ = pay != 0;
+        all.check(MPI_Bcast(longest, 2, MPI_UNSIGNED_LONG_LONG, 0, all.ranks), "MPI_Bcast");
+        here_.short_message = static_cast<std::size_t>(longest[0]);
+        here_.short_exchange = static_cast<std::size_t>(longest[1]);
+        cut_here_ = true;
     }
+
+    /// Where pieces should not pay, by the processor, a trial that says so must be no chance.
+    static constexpr double sure = 0.8;
 
     int ranks_of_host_ = 1;
     bool one_host_ = false;
@@ -189,6 +182,8 @@ private:
     bool dealt_in_turn_ = false;
     bool bound_together_ = false;  // some ranks to one core
     bool pieces_pay_ = true;
+    bool cut_here_ = false;
+    segmenting here_{};
     std::vector<int> beside_;  // the other ranks of this one's core, in order
 };
 
