@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ddl/executor/contract_exchange.hpp>
-#include <ddl/executor/contract_gather.hpp>
-#include <ddl/executor/contract_scatter.hpp>
+#include <ddl/executor/over_contract.hpp>
 #include <ddl/op/sum.hpp>
 #include <ddl/schedule/ring.hpp>
 
@@ -265,6 +263,20 @@ BOOST_DATA_TEST_CASE(what_is_folded_directly_is_folded_as_by_doubling, data::xra
             std::strcpy(reinterpret_cast<char*>(to), joined_as(body(ours), body(arrived)).c_str());
         });
     for (const std::string& each : held) BOOST_TEST(body(result) == each);
+}
+
+BOOST_AUTO_TEST_CASE(pieces_from_or_to_a_root_follow_a_contract_where_its_rounds_are_no_loss) {
+    const auto follow = [](auto wire, std::size_t bytes) {
+        return ddl::pieces_keep_up(wire, ddl::load_cut{wire, bytes, 4, ddl::flow::to_root});
+    };
+    BOOST_TEST(follow(near_wire{3}, 8192));
+    BOOST_TEST(!follow(near_wire{3}, 8196), "two rounds and two copies more");
+    BOOST_TEST(follow(near_wire{4}, 12'000));
+    BOOST_TEST(follow(crowded_wire{3}, 12'000), "fewer messages pay");
+    BOOST_TEST(follow(far_wire{3}, 12'000), "a message's time is longer");
+    BOOST_TEST(!follow(spacious_wire{3}, 4100));
+    BOOST_TEST(follow(spacious_wire{4}, 8192));
+    BOOST_TEST(!follow(spacious_wire{4}, 8196));
 }
 
 BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_in_pieces) {

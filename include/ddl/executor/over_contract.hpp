@@ -63,12 +63,16 @@ bool leaves_whole(const Transport& wire, const load_cut& cut) noexcept {
     return cut.pieces > 0 && how.cores_move() && cut.bytes > how.longest_short(passage::one_way);
 }
 
-/// Whether what flows from or to a root follows a contract in pieces at no loss. Where each rank has a core, that is no longer than what
-/// may ride, and among a power of two: other numbers take two rounds more, and each a copy.
-template <message_transport Transport>
+/// Whether what flows from or to a root follows a contract in pieces at no loss. Among a power of two of ranks that have a core each that is
+/// no longer than what may ride. Other numbers take two rounds more, and each a copy: there none does, or where ranks share cores, and
+/// messages cost little, what is no longer.
+template <class Transport>
 bool pieces_keep_up(const Transport& wire, const load_cut& cut) noexcept {
-    if (cut.pieces == 0 || !company_of(wire).own_cores) return true;
-    return cut.bytes <= longest_rider && std::has_single_bit(static_cast<unsigned>(wire.size()));
+    if (cut.pieces == 0) return true;
+    const company ranks = company_of(wire);
+    const bool in_pairs = std::has_single_bit(static_cast<unsigned>(ranks.ranks));
+    if (ranks.own_cores) return in_pairs && cut.bytes <= longest_rider;
+    return in_pairs || !ranks.messages_cost_little() || cut.bytes <= longest_rider;
 }
 
 /// Whether a broadcast that travels so is copied, for nothing is written before all agree: the copy of a long one pays where it

@@ -16,6 +16,9 @@ struct company {
     bool own_cores = false;
     bool crowded = false;
     nearer close = nearer::neighbours;
+
+    /// Whether they share the cores of a host, but lose little by messages.
+    constexpr bool messages_cost_little() const noexcept { return near && !own_cores && !crowded; }
 };
 
 /// `Schedule` for messages of up to `Bytes` bytes.
