@@ -467,7 +467,7 @@ BOOST_AUTO_TEST_CASE(more_bytes_than_an_int_can_count_are_one_message,
 
 BOOST_AUTO_TEST_CASE(ranks_find_alike_how_messages_are_cut) {
     ddl::mpi wire{MPI_COMM_WORLD, patient};
-    const ddl::mpi moved{std::move(wire)};
+    ddl::mpi moved{std::move(wire)};
     int sum = 0;
     const int alone = moved.uncrowded() ? 1 : 0;
     MPI_Allreduce(&alone, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -478,6 +478,13 @@ BOOST_AUTO_TEST_CASE(ranks_find_alike_how_messages_are_cut) {
     const bool tries = alone != 0 && moved.size() > 1 &&
                        (moved.pieces_pay() ? ddl::mpi::host_segments : ddl::mpi::whole_segments).short_bytes > 0;
     BOOST_TEST((found != nullptr || !tries));
+    const ddl::mpi pair = moved.split(moved.rank() / 2, 0);  // not alone on its cores, whatever it finds
+    if (alone == 0 && pair.size() > 1) {
+        BOOST_TEST(!pair.uncrowded());
+        BOOST_TEST((pair.segments_here() != nullptr) == (found != nullptr));
+        for (const ddl::passage way : {ddl::passage::one_way, ddl::passage::both_ways})
+            BOOST_TEST(ddl::cut_of(pair).longest_short(way) == ddl::cut_of(moved).longest_short(way));
+    }
     if (found == nullptr) return;
     BOOST_TEST(&ddl::cut_of(moved) == found);
     for (const ddl::passage way : {ddl::passage::one_way, ddl::passage::both_ways}) {

@@ -105,7 +105,10 @@ public:
         return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
     }
     /// Takes the cores of a part for shared where those of the `whole` are.
-    void crowd_as(const mpi_placement& whole) noexcept { uncrowded_ = uncrowded_ && whole.uncrowded_; }
+    void crowd_as(const mpi_placement& whole) noexcept {
+        if (uncrowded_ && whole.one_host_ && !whole.uncrowded_) cut_by_processor();
+        uncrowded_ = uncrowded_ && whole.uncrowded_;
+    }
 
 private:
     /// Where a rank runs: `host` is the first rank there, `core` the one that it is bound to or -1.
@@ -148,12 +151,8 @@ private:
         uncrowded_ = share == 0;
         // elsewhere a line that another core has stored to is fetched soon enough to be passed once more
         pieces_pay_ = kernel::readers_hold_up_writers();
+        if (share != 0) return cut_by_processor();
         here_ = pieces_pay_ ? host_segments : whole_segments;
-        if (share != 0) {
-            cut_here_ = pieces_pay_ && !kernel::string_moves_take_lines();
-            if (cut_here_) here_ = older_segments;
-            return;
-        }
         const std::size_t piece = here_.short_bytes;
         if (piece == 0) return;
         unsigned long long longest[2] = {};
@@ -171,6 +170,11 @@ private:
         here_.short_message = static_cast<std::size_t>(longest[0]);
         here_.short_exchange = static_cast<std::size_t>(longest[1]);
         cut_here_ = true;
+    }
+
+    void cut_by_processor() noexcept {
+        cut_here_ = pieces_pay_ && !kernel::string_moves_take_lines();
+        if (cut_here_) here_ = older_segments;
     }
 
     /// Where pieces should not pay, by the processor, a trial that says so must be no chance.
