@@ -107,8 +107,8 @@ struct load_cut {
         const std::size_t quick = cut_of(wire).quick_bytes;
         // where few messages pay, rounds do of three ranks and of eight; others take more of them, and wait longer
         if ((ranks.ranks == 3 || ranks.ranks == 8) && ranks.crowded) return false;
-        // where they cost little all that rides goes so; but what eight ranks bring each
-        if (ranks.messages_cost_little() && (ranks.ranks < 8 || way != flow::among_all)) return true;
+        // where they cost little, all that rides from or to one of four and more goes so
+        if (ranks.messages_cost_little() && ranks.ranks > 3 && way != flow::among_all) return true;
         // where each has a core, rounds do of four and more; but long ones to a root and back of no power of two
         const bool in_pairs = std::has_single_bit(static_cast<unsigned>(ranks.ranks));
         if (ranks.own_cores && ranks.ranks > 3 && (way == flow::among_all || in_pairs || vector <= quick)) return false;
