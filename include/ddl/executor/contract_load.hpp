@@ -149,7 +149,7 @@ struct contract_load {
     flow way = flow::among_all;
     int root = 0;
     const std::byte* payload = nullptr;  // of a rank that has one
-    std::byte* result = nullptr;         // where it is folded at last, if that need not be in scratch
+    std::byte* result = nullptr;         // where its pieces are folded at last, if that need not be in scratch
 
     bool moves(int from, int to, int round, int size, nearer close) const noexcept {
         return cut.bytes > 0 && from >= 0 && to >= 0 && carries_payload(way, root, from, to, round, size, close);

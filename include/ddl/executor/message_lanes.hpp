@@ -43,9 +43,8 @@ template <class Transport>
         wire.segments_here();
         Transport::whole_segments;
     }
-inline constexpr bool has_segments_here<Transport> =
-    host_segments_of<Transport>.fingerprint() == Transport::host_segments.fingerprint() &&
-    whole_segments_of<Transport>.fingerprint() == Transport::whole_segments.fingerprint();
+inline constexpr bool has_segments_here<Transport> = host_segments_of<Transport> == Transport::host_segments &&
+                                                     whole_segments_of<Transport> == Transport::whole_segments;
 
 /// How `wire` cuts messages.
 template <class Transport>

@@ -90,7 +90,7 @@ public:
     /// Whether ranks were dealt to hosts or cores in turn: those half of all apart share more of them than neighbours do.
     bool dealt_in_turn() const noexcept { return placement_.dealt_in_turn(); }
     /// Whether pieces of a message arrive sooner than the message on this processor.
-    bool pieces_pay() const noexcept { return placement_.pieces_pay(); }
+    static bool pieces_pay() noexcept { return mpi_placement::pieces_pay(); }
     /// How messages between ranks of one host are best cut, as ranks 0 and 1 found when this communicator was made, or as the processor
     /// says; null if it is as `host_segments`, or `whole_segments` where pieces do not pay.
     const segmenting* segments_here() const noexcept { return placement_.segments_here(); }

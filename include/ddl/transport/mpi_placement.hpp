@@ -2,11 +2,13 @@
 #pragma once
 
 #include <ddl/kernel/hand_back.hpp>
+#include <ddl/transport/mpi_runtime.hpp>
 #include <ddl/transport/mpi_trial.hpp>
 #include <ddl/transport/segmenting.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -99,8 +101,9 @@ public:
     bool on_one_host() const noexcept { return one_host_; }
     bool uncrowded() const noexcept { return uncrowded_; }
     bool dealt_in_turn() const noexcept { return dealt_in_turn_; }
-    bool pieces_pay() const noexcept { return pieces_pay_; }
-    const segmenting* segments_here() const noexcept { return cut_here_ ? &here_ : nullptr; }
+    /// By the processor: elsewhere a line that another core has stored to is fetched soon enough to be passed once more.
+    static bool pieces_pay() noexcept { return kernel::readers_hold_up_writers(); }
+    const segmenting* segments_here() const noexcept { return here_ ? &*here_ : nullptr; }
     bool beside(int peer) const noexcept {
         return !beside_.empty() && std::binary_search(beside_.begin(), beside_.end(), peer);
     }
@@ -149,32 +152,30 @@ private:
         int share = uncrowded_ ? 0 : 1;
         all.check(MPI_Bcast(&share, 1, MPI_INT, 0, all.ranks), "MPI_Bcast");
         uncrowded_ = share == 0;
-        // elsewhere a line that another core has stored to is fetched soon enough to be passed once more
-        pieces_pay_ = kernel::readers_hold_up_writers();
         if (share != 0) return cut_by_processor();
-        here_ = pieces_pay_ ? host_segments : whole_segments;
-        const std::size_t piece = here_.short_bytes;
+        segmenting cut = pieces_pay() ? host_segments : whole_segments;
+        const std::size_t piece = cut.short_bytes;
         if (piece == 0) return;
         unsigned long long longest[2] = {};
         if (all.rank < 2) {
             mpi_trial between{all, piece, host_segments.short_message};
             const auto find = [&](passage way, double bar) {
-                const std::size_t least = pieces_pay_ ? piece : whole_segments.longest_short(way);
-                return between.longest(way, least, host_segments.longest_short(way), pieces_pay_ ? bar : sure);
+                const std::size_t least = pieces_pay() ? piece : whole_segments.longest_short(way);
+                return between.longest(way, least, host_segments.longest_short(way), pieces_pay() ? bar : sure);
             };
-            // whoever only receives looks at each piece in vain more often than it does here
+            // a broadcast, which folds nothing while pieces come, gains less by them than is found here
             longest[0] = find(passage::one_way, 0.9);
             longest[1] = find(passage::both_ways, 1);
         }
         all.check(MPI_Bcast(longest, 2, MPI_UNSIGNED_LONG_LONG, 0, all.ranks), "MPI_Bcast");
-        here_.short_message = static_cast<std::size_t>(longest[0]);
-        here_.short_exchange = static_cast<std::size_t>(longest[1]);
-        cut_here_ = true;
+        cut.short_message = static_cast<std::size_t>(longest[0]);
+        cut.short_exchange = static_cast<std::size_t>(longest[1]);
+        here_ = cut;
     }
 
     void cut_by_processor() noexcept {
-        cut_here_ = pieces_pay_ && !kernel::string_moves_take_lines();
-        if (cut_here_) here_ = older_segments;
+        here_.reset();
+        if (pieces_pay() && !kernel::string_moves_take_lines()) here_ = older_segments;
     }
 
     /// Where pieces should not pay, by the processor, a trial that says so must be no chance.
@@ -185,9 +186,7 @@ private:
     bool uncrowded_ = false;
     bool dealt_in_turn_ = false;
     bool bound_together_ = false;  // some ranks to one core
-    bool pieces_pay_ = true;
-    bool cut_here_ = false;
-    segmenting here_{};
+    std::optional<segmenting> here_;
     std::vector<int> beside_;  // the other ranks of this one's core, in order
 };
 

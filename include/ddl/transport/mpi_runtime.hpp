@@ -156,6 +156,16 @@ private:
     };
 };
 
+/// Rank `rank` of `size` in `ranks`, where `tag` is free. `operation` is for errors.
+struct mpi_group {
+    MPI_Comm ranks;
+    int rank;
+    int size;
+    int tag;
+    const char* operation;
+    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation, rank); }
+};
+
 }  // namespace ddl
 
 #endif

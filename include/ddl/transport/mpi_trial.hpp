@@ -13,16 +13,6 @@
 
 namespace ddl {
 
-/// Rank `rank` of `size` in `ranks`, where `tag` is free. `operation` is for errors.
-struct mpi_group {
-    MPI_Comm ranks;
-    int rank;
-    int size;
-    int tag;
-    const char* operation;
-    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation, rank); }
-};
-
 /// Messages between ranks 0 and 1 of a group, whole and in pieces: which take less time?
 ///
 /// What leaves has just been stored to and what comes is read, as in a collective: a copy by the system finds other lines in the

@@ -28,6 +28,8 @@ struct segmenting {
     /// Whether the cores that combine move the messages, too, as on one host.
     constexpr bool cores_move() const noexcept { return combining != 0; }
 
+    friend constexpr bool operator==(const segmenting&, const segmenting&) = default;
+
     /// What ranks compare, for both ends of a message cut it alike or not at all.
     constexpr std::uint32_t fingerprint() const noexcept {
         std::uint64_t word = 0;
