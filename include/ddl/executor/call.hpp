@@ -192,6 +192,16 @@ public:
     /// From here on others depend on this rank.
     void begin(const call_site& where) noexcept { operation_ = where.operation; }
     void end() noexcept { operation_ = nullptr; }
+    /// What `compare()` gives, which compares calls: of its failures all hear, or find the same, but for those of the system.
+    template <class Compare>
+    [[gnu::always_inline]] auto comparing(const Compare& compare) {
+        try {
+            return compare();
+        } catch (const error& why) {
+            if (why.code() != errc::system) end();
+            throw;
+        }
+    }
 
 private:
     Transport& ranks_;

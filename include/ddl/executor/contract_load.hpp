@@ -89,7 +89,7 @@ struct load_cut {
     }
     /// Whether as much rides whatever the ranks: so do the parts of what is gathered.
     template <class Transport>
-    static bool rides(const Transport& wire, std::size_t payload) noexcept {
+    [[gnu::always_inline]] static bool rides(const Transport& wire, std::size_t payload) noexcept {
         const std::size_t most = cut_of(wire).short_bytes;
         return payload <= longest_rider && (most == 0 || head_bytes(wire) + payload <= most);
     }

@@ -66,14 +66,14 @@ public:
         return says;
     }
 
-private:
-    static constexpr int tag = static_cast<int>(message_tag::contract);
-
     /// Equal for equal calls; of others one in 2^28 meets it.
     static std::uint32_t mark_of(std::uint64_t call) noexcept {
         const auto mark = static_cast<std::uint32_t>(call >> (64 - mark_bits));
         return mark != 0 ? mark : 1;
     }
+
+private:
+    static constexpr int tag = static_cast<int>(message_tag::contract);
 
     bool is_mark(const contract_head& says) const noexcept { return marks_ && says.differ == 0 && says.pieces == 0; }
 

@@ -22,7 +22,7 @@ struct contract_room {
     std::byte* first_arrival;
 
     template <class Transport>
-    contract_room(Transport& wire, std::size_t bytes) {
+    [[gnu::always_inline]] contract_room(Transport& wire, std::size_t bytes) {
         const std::size_t body = bytes + longest_message;
         const std::size_t message = (before + body + page - 1) / page * page + page / 2;
         const int ranks = wire.size();

@@ -57,16 +57,22 @@ struct even_chunks {
 /// Nothing else is to be done while messages are under way.
 inline constexpr auto no_meanwhile = [](int) {};
 
+/// What ranks of `wire` compare of a call: in passing, though nobody asked, what must be the same.
+template <class Checking, class Transport>
+[[gnu::always_inline]] inline call compared(const Transport& wire, call what) noexcept {
+    if constexpr (!Checking::compares) what.op = what.element = what.schedule = what.extents = 0;
+    what.limits = cut_fingerprint(wire);
+    return what;
+}
+
 /// One call over messages: opens the communicator, compares the call, runs programs, and leaves word if it is cut short.
 template <class Checking, message_transport Transport>
 class message_call {
 public:
     message_call(Transport& wire, const call& what)
-        : wire_{wire}, what_{what}, where_{to_string(what.what), 0}, half_done_{wire} {
-        // what is compared in passing, though nobody asked, is what must be the same
-        if constexpr (!Checking::compares) what_.op = what_.element = what_.schedule = what_.extents = 0;
-        what_.limits = cut_fingerprint(wire);
-        print_ = fingerprint(what_);  // here, where the compiler knows most of it
+        : wire_{wire}, what_{compared<Checking>(wire, what)},
+          print_{fingerprint(what_)},  // here, where most of it is known
+          where_{to_string(what.what), 0}, half_done_{wire} {
         wire_.begin(where_);
         half_done_.begin(where_);
     }
@@ -82,25 +88,26 @@ public:
     template <class Load, class Join>
     [[gnu::always_inline]] const std::byte* compare_and_carry(const contract_room& room, const Load& load,
                                                               const Join& join) {
-        return comparing([&] { return compare_calls(wire_, what_, print_, where_, room, load, telling(join)); });
+        return half_done_.comparing(
+            [&] { return compare_calls(wire_, what_, print_, where_, room, load, telling(join)); });
     }
     /// Compares the call, and moves blocks on the way.
     template <class Rider>
     void compare_and_ride(Rider rider) {
-        comparing([&] { ddl::compare_and_ride(wire_, what_, print_, where_, rider); });
+        half_done_.comparing([&] { ddl::compare_and_ride(wire_, what_, print_, where_, rider); });
     }
 
     /// Compares the call, and sends `leaving(peer)` to each other rank on the way: see `compare_directly`.
     template <class Leaving>
     void compare_directly(const contract_room& room, const Leaving& leaving) {
-        comparing([&] { ddl::compare_directly(wire_, what_, print_, where_, room, leaving); });
+        half_done_.comparing([&] { ddl::compare_directly(wire_, what_, print_, where_, room, leaving); });
     }
 
     /// Compares the call, and exchanges blocks on the way: see `exchange_behind_heads`.
     template <class Outgoing, class Takes, class Incoming>
     void compare_and_exchange(const contract_room& room, const load_cut& gives, const Outgoing& outgoing,
                               const Takes& takes, const Incoming& incoming) {
-        comparing([&] {
+        half_done_.comparing([&] {
             exchange_behind_heads(wire_, what_, print_, where_, room, gives, outgoing, takes, incoming,
                                   [&](const auto& act) { telling(act)(); });
         });
@@ -154,16 +161,6 @@ public:
     void end() noexcept { half_done_.end(); }
 
 private:
-    template <class Compare>
-    [[gnu::always_inline]] auto comparing(const Compare& compare) {
-        try {
-            return compare();
-        } catch (const error& why) {
-            if (why.code() != errc::system) half_done_.end();  // of all else the others have heard, or find the same
-            throw;
-        }
-    }
-
     Transport& wire_;
     call what_;
     std::uint64_t print_;

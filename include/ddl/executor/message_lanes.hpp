@@ -90,7 +90,7 @@ nearer first_pairs(const Transport& wire) noexcept {
 
 /// The ranks of `wire`, for schedules that depend on them. The same on all of them.
 template <class Transport>
-company company_of(const Transport& wire) noexcept {
+[[gnu::always_inline]] inline company company_of(const Transport& wire) noexcept {
     company all{.ranks = wire.size(), .close = first_pairs(wire)};
     if constexpr (requires { wire.on_one_host(); }) all.near = wire.on_one_host();
     if constexpr (requires { wire.uncrowded(); }) all.own_cores = all.near && wire.uncrowded();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/executor/block_layout.hpp>
+#include <ddl/executor/one_exchange.hpp>
 #include <ddl/executor/over_contract.hpp>
 #include <ddl/kernel/copy.hpp>
 #include <ddl/kernel/fold.hpp>
@@ -101,10 +102,12 @@ auto allreduce_program_over(const Transport& wire) noexcept {
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
-    message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(what, count, detail)};
+    using accumulator = accumulator_t<Op, Element>;
+    const call told = describe<Op, Element, Schedule>(what, count, detail);
+    if (allreduce_in_one_exchange<Schedule, Checking>(wire, told, in, out, count, op)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         // be it unchecked: in messages that go among all a comparison is for nothing
-        using accumulator = accumulator_t<Op, Element>;
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
             if (const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
                 folds_fit<Op>(wire, cut, flow::among_all))
@@ -120,9 +123,11 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
 
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
-    message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce, count, root)};
+    using accumulator = accumulator_t<Op, Element>;
+    const call told = describe<Op, Element, Schedule>(collective::reduce, count, root);
+    if (reduce_in_one_exchange<Schedule, Checking>(wire, told, in, out, count, op)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
-        using accumulator = accumulator_t<Op, Element>;
         if constexpr (Checking::compares && suits_contract<Chosen, tree, accumulator>)
             if (const auto cut = whole_load<accumulator>(wire, count, flow::to_root);
                 folds_fit<Op>(wire, cut, flow::to_root)) {
@@ -142,7 +147,9 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
 template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
 void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::size_t count, const Op& op) {
     using accumulator = accumulator_t<Op, Element>;
-    message_call<Checking, Transport> here{wire, describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0)};
+    const call told = describe<Op, Element, Schedule>(collective::reduce_scatter, count, 0);
+    if (reduce_scatter_in_one_exchange<Schedule, Checking>(wire, told, in, out, count, op)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (suits_riding<collective::reduce_scatter, Chosen, accumulator>)
             if (rides<collective::reduce_scatter, accumulator>(wire, count))
@@ -174,13 +181,17 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
 /// Block `rank` of `count` elements in, all of them out.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_gather_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
-    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_gather, count, 0)};
+    const call told = describe<no_op, Element, Schedule>(collective::all_gather, count, 0);
+    const partition blocks{count, wire.size()};
+    const int rank = wire.rank();
+    if (all_gather_in_one_exchange<Schedule, Checking>(wire, told, in, out, count)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (suits_riding<collective::all_gather, Chosen, Element>)
             if (rides<collective::all_gather, Element>(wire, count))
                 return gather_with_contract(here, wire, in, out, count, flow::among_all, 0);
         if constexpr (Checking::compares && std::same_as<Chosen, direct>)
-            if (blocks_follow(wire.size(), block_cut<Element>(wire, partition{count, wire.size()}.longest())))
+            if (blocks_follow(wire.size(), block_cut<Element>(wire, blocks.longest())))
                 return gather_blocks_with_contract(here, wire, in, out, count);
         here.compare();
         const auto program = all_gather_program<Chosen>(wire.size());
@@ -189,9 +200,9 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
         const auto place = packed_chunks{layout};
         Element* work = here.template reserve<Element>(program, in_order ? 0 : count, place);
         if (in_order) work = out;
-        const std::size_t own = partition{count, wire.size()}.first(wire.rank());
+        const std::size_t own = blocks.first(rank);
         for (int c = 0; c < layout.chunks(); ++c)
-            if (layout.owner(c) == wire.rank())
+            if (layout.owner(c) == rank)
                 kernel::copy(in + (layout.first(c) - own), work + layout.place(c), layout.length(c));
         here.run(program, work, place, no_combine);
         for (int c = 0; c < layout.chunks() && !in_order; ++c)
@@ -202,9 +213,10 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
 
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void broadcast_over(Transport& wire, Element* data, std::size_t count, int root) {
-    message_call<Checking, Transport> here{wire,
-                                           describe<no_op, Element, Schedule>(collective::broadcast, count, root)};
     const std::size_t bytes = count * sizeof(Element);
+    const call told = describe<no_op, Element, Schedule>(collective::broadcast, count, root);
+    if (broadcast_in_one_exchange<Schedule, Checking>(wire, told, data, count)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(bytes, company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_contract<Chosen, tree, Element>)
             if (const auto cut = whole_load<Element>(wire, count, flow::from_root); copies_pay(wire, cut)) {
@@ -224,9 +236,11 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
 /// Block `rank` of `count` elements in; all of them out at the root, where `out` must be.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void gather_over(Transport& wire, const Element* in, Element* out, std::size_t count, int root) {
-    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::gather, count, root)};
+    const call told = describe<no_op, Element, Schedule>(collective::gather, count, root);
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
+    if (gather_in_one_exchange<Schedule, Checking>(wire, told, in, out, count)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::gather, Chosen, Element>)
             if (rides<collective::gather, Element>(wire, count))
@@ -247,9 +261,11 @@ void gather_over(Transport& wire, const Element* in, Element* out, std::size_t c
 /// `count` elements in at the root, where `in` must be; block `rank` of them out.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t count, int root) {
-    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::scatter, count, root)};
+    const call told = describe<no_op, Element, Schedule>(collective::scatter, count, root);
     const partition blocks{count, wire.size()};
     const int rank = wire.rank();
+    if (scatter_in_one_exchange<Schedule, Checking>(wire, told, in, out, count)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::scatter, Chosen, Element>)
             if (rides<collective::scatter, Element>(wire, count))
@@ -278,10 +294,12 @@ constexpr std::size_t slice_bytes(const company& who) noexcept {
 /// know who is in place, and all go slice by slice; in one round whose messages are slices, who is not posts all of them at once.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
-    message_call<Checking, Transport> here{wire, describe<no_op, Element, Schedule>(collective::all_to_all, count, 0)};
+    const call told = describe<no_op, Element, Schedule>(collective::all_to_all, count, 0);
     const int size = wire.size();
     const int rank = wire.rank();
     const partition blocks{count, size};
+    if (all_to_all_in_one_exchange<Schedule, Checking>(wire, told, in, out, count)) return;
+    message_call<Checking, Transport> here{wire, told};
     with_schedule<Schedule>(count * sizeof(Element), company_of(wire), [&]<class Chosen>() {
         if constexpr (Checking::compares && suits_riding<collective::all_to_all, Chosen, Element>)
             if (rides<collective::all_to_all, Element>(wire, count))
@@ -331,7 +349,9 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
 /// Nobody leaves before everybody has come. What is compared is a barrier already.
 template <class Schedule, class Checking, message_transport Transport>
 void barrier_over(Transport& wire, collective what = collective::barrier) {
-    message_call<checked, Transport> here{wire, describe<no_op, std::byte, Schedule>(what, 0, 0)};
+    const call told = describe<no_op, std::byte, Schedule>(what, 0, 0);
+    if (barrier_in_one_exchange(wire, told)) return;
+    message_call<checked, Transport> here{wire, told};
     here.compare();
     here.end();
 }

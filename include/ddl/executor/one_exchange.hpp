@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/executor/contract_direct.hpp>
+#include <ddl/executor/message_call.hpp>
+#include <ddl/executor/over_contract.hpp>
+#include <ddl/kernel/copy.hpp>
+#include <ddl/kernel/fold.hpp>
+
+#include <concepts>
+#include <cstddef>
+
+// The collectives of two ranks whose payload rides: each sends the other a message under the mark of its call, and that is all.
+//
+// It is what the rounds of a contract come to, without what only more ranks, longer payload, or heads take: the instructions between a
+// call and MPI, which a short call is slow by, are half as many. Nor is what leaves copied: such a message mostly has left when MPI
+// has taken it. If it has not when a rank gives up, its bytes must stay until MPI ends, as those of long vectors must.
+namespace ddl {
+
+/// Whether a call of `vector` bytes is one exchange, of messages of up to `longest` bytes: of two ranks, by a schedule that is `Carries`,
+/// whose payload goes with the contract.
+template <class Schedule, class Carries, class Value, message_transport Transport>
+[[gnu::always_inline]] inline bool is_one_exchange(const Transport& wire, std::size_t vector,
+                                                   std::size_t longest) noexcept {
+    if constexpr (marking_transport<Transport>)
+        return wire.size() == 2 && wire.marks() && load_cut::rides(wire, longest) &&
+               with_schedule<Schedule>(vector, company_of(wire),
+                                       []<class Chosen>() { return suits_contract<Chosen, Carries, Value>; });
+    return false;
+}
+/// The same of two blocks of `count` elements in all, which travel as `Value`s.
+template <collective What, class Schedule, class Value, class Element, message_transport Transport>
+[[gnu::always_inline]] inline bool blocks_are_one_exchange(const Transport& wire, std::size_t count) noexcept {
+    return is_one_exchange<Schedule, typename rider_of<What>::schedule, Value>(wire, count * sizeof(Element),
+                                                                               (count + 1) / 2 * sizeof(Value));
+}
+
+/// Calls differ: takes what else the peer has sent, and throws, as the peer does.
+template <marking_transport Transport>
+[[gnu::cold]] void differ_in_one_exchange(Transport& wire, const call& what, std::uint64_t print,
+                                          const call_site& where, const typename Transport::ticket& came,
+                                          const contract_room& room, pending_message<Transport>& sent) {
+    const contract_head theirs = contract_message<Transport>{wire, true}.read(wire, came, room.other, print);
+    discard_pieces(wire, 1 - wire.rank(), theirs.pieces, room.other, where);
+    sent.complete(where);
+    throw_mismatch(wire, what, where);
+}
+
+/// Makes the call `what`: sends `bytes` from `leaving(room)`, and calls `take(room)` once all has left and `room.other` holds what came.
+/// Where calls differ nothing is taken, and both ranks throw.
+template <class Checking, marking_transport Transport, class Leaving, class Take>
+[[gnu::always_inline]] inline void make_in_one_exchange(Transport& wire, const call& told, std::size_t bytes,
+                                                        const Leaving& leaving, const Take& take) {
+    const call what = compared<Checking>(wire, told);
+    const std::uint64_t print = fingerprint(what);
+    const std::uint32_t mark = contract_message<Transport>::mark_of(print);
+    const call_site where{to_string(what.what), 0};
+    half_done<Transport> leaves_word{wire};
+    wire.begin(where);
+    leaves_word.begin(where);
+    const contract_room room{wire, bytes};
+    const std::byte* const from = leaving(room);
+    leaves_word.comparing([&]() __attribute__((always_inline)) {
+        const int peer = 1 - wire.rank();
+        pending_message<Transport> sent{wire, peer, wire.send_marked(peer, from, bytes, mark)};
+        pending_message<Transport> came{wire, peer, wire.receive_marked(peer, room.other, longest_message)};
+        came.complete(where);
+        if (wire.mark_of(came.message()) != mark) [[unlikely]]
+            differ_in_one_exchange(wire, what, print, where, came.message(), room, sent);
+        sent.complete(where);
+    });
+    take(room);
+    leaves_word.end();
+}
+
+/// Folds the operands of both ranks, `own` and what came, into `out`.
+template <class Op, class Element, class Transport>
+[[gnu::always_inline]] inline void fold_both(const Transport& wire, const contract_room& room, const std::byte* own,
+                                             Element* out, std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    std::byte* const in_place = result_in<accumulator>(out);
+    std::byte* const to = in_place != nullptr ? in_place : room.other;
+    combine_bytes<accumulator>(op)(wire.rank() == 0 ? kernel::side::right : kernel::side::left, room.other, own, to,
+                                   count * sizeof(accumulator));
+    kernel::finish(reinterpret_cast<const accumulator*>(to), out, count, op, 2);
+}
+
+/// Sends `leaves` elements from `leaving`, and copies the `comes` that came to `incoming`, and `stays` of this rank's own from `kept` to
+/// `here`.
+template <class Element>
+struct moved_blocks {
+    const Element* leaving = nullptr;
+    std::size_t leaves = 0;
+    Element* incoming = nullptr;
+    std::size_t comes = 0;
+    const Element* kept = nullptr;
+    Element* here = nullptr;
+    std::size_t stays = 0;
+};
+template <class Checking, class Element, marking_transport Transport>
+void move_in_one_exchange(Transport& wire, const call& told, const moved_blocks<Element>& blocks) {
+    make_in_one_exchange<Checking>(
+        wire, told, blocks.leaves * sizeof(Element),
+        [&](const contract_room&) { return reinterpret_cast<const std::byte*>(blocks.leaving); },
+        [&](const contract_room& room) {
+            kernel::copy(reinterpret_cast<const Element*>(room.other), blocks.incoming, blocks.comes);
+            kernel::copy(blocks.kept, blocks.here, blocks.stays);
+        });
+}
+
+// Each of these makes the call that was `told` if that is one exchange, and says whether it has.
+
+template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
+[[gnu::always_inline]] inline bool allreduce_in_one_exchange(Transport& wire, const call& told, const Element* in,
+                                                             Element* out, std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    const std::size_t bytes = count * sizeof(accumulator);
+    if constexpr (marking_transport<
+                      Transport>)  // be it unchecked: in messages that go both ways a comparison is for nothing
+        if (is_one_exchange<Schedule, recursive_doubling, accumulator>(wire, count * sizeof(Element), bytes)) {
+            const std::byte* own = nullptr;
+            make_in_one_exchange<Checking>(
+                wire, told, bytes,
+                [&](const contract_room& room) { return own = operands_in<accumulator>(room, in, count); },
+                [&](const contract_room& room) { fold_both(wire, room, own, out, count, op); });
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
+bool reduce_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count,
+                            const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    const std::size_t bytes = count * sizeof(accumulator);
+    if constexpr (Checking::compares && marking_transport<Transport>)
+        if (is_one_exchange<Schedule, tree, accumulator>(wire, count * sizeof(Element), bytes)) {
+            const bool takes = wire.rank() == told.root;
+            const std::byte* own = nullptr;
+            make_in_one_exchange<Checking>(
+                wire, told, takes ? 0 : bytes,
+                [&](const contract_room& room) { return own = operands_in<accumulator>(room, in, count); },
+                [&](const contract_room& room) {
+                    if (takes) fold_both(wire, room, own, out, count, op);
+                });
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Op, class Element, message_transport Transport>
+bool reduce_scatter_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out,
+                                    std::size_t count, const Op& op) {
+    using accumulator = accumulator_t<Op, Element>;
+    if constexpr (marking_transport<Transport>)
+        if (blocks_are_one_exchange<collective::reduce_scatter, Schedule, accumulator, Element>(wire, count)) {
+            const partition blocks{count, 2};
+            const int rank = wire.rank();
+            const std::byte* all = nullptr;
+            const auto block = [&](int of) { return all + blocks.first(of) * sizeof(accumulator); };
+            make_in_one_exchange<Checking>(
+                wire, told, blocks.length(1 - rank) * sizeof(accumulator),
+                [&](const contract_room& room) {
+                    all = operands_in<accumulator>(room, in, count);
+                    return block(1 - rank);
+                },
+                [&](const contract_room& room) { fold_both(wire, room, block(rank), out, blocks.length(rank), op); });
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+bool all_gather_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
+    if constexpr (marking_transport<Transport>)
+        if (blocks_are_one_exchange<collective::all_gather, Schedule, Element, Element>(wire, count)) {
+            const partition blocks{count, 2};
+            const int rank = wire.rank(), peer = 1 - rank;
+            const std::size_t own = blocks.length(rank);
+            move_in_one_exchange<Checking, Element>(
+                wire, told,
+                {in, own, out + blocks.first(peer), blocks.length(peer), in, out + blocks.first(rank), own});
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+bool broadcast_in_one_exchange(Transport& wire, const call& told, Element* data, std::size_t count) {
+    const std::size_t bytes = count * sizeof(Element);
+    if constexpr (Checking::compares && marking_transport<Transport>)
+        if (is_one_exchange<Schedule, tree, Element>(wire, bytes, bytes)) {
+            const bool gives = wire.rank() == told.root;
+            move_in_one_exchange<Checking, Element>(wire, told, {data, gives ? count : 0, data, gives ? 0 : count});
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+bool gather_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
+    if constexpr (Checking::compares && marking_transport<Transport>)
+        if (blocks_are_one_exchange<collective::gather, Schedule, Element, Element>(wire, count)) {
+            const partition blocks{count, 2};
+            const int rank = wire.rank(), peer = 1 - rank;
+            const std::size_t own = blocks.length(rank);
+            moved_blocks<Element> moved{.leaving = in, .leaves = own};
+            if (rank == told.root)
+                moved = {nullptr, 0, out + blocks.first(peer), blocks.length(peer), in, out + blocks.first(rank), own};
+            move_in_one_exchange<Checking>(wire, told, moved);
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+bool scatter_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
+    if constexpr (Checking::compares && marking_transport<Transport>)
+        if (blocks_are_one_exchange<collective::scatter, Schedule, Element, Element>(wire, count)) {
+            const partition blocks{count, 2};
+            const int rank = wire.rank(), peer = 1 - rank;
+            const std::size_t own = blocks.length(rank);
+            moved_blocks<Element> moved{.incoming = out, .comes = own};
+            if (rank == told.root)
+                moved = {in + blocks.first(peer), blocks.length(peer), nullptr, 0, in + blocks.first(rank), out, own};
+            move_in_one_exchange<Checking>(wire, told, moved);
+            return true;
+        }
+    return false;
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+bool all_to_all_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
+    if constexpr (Checking::compares && marking_transport<Transport>)
+        if (blocks_are_one_exchange<collective::all_to_all, Schedule, Element, Element>(wire, count)) {
+            const partition blocks{count, 2};
+            const std::size_t each = blocks.longest(), own = blocks.first(wire.rank());
+            const std::size_t other = blocks.first(1 - wire.rank());
+            move_in_one_exchange<Checking, Element>(wire, told,
+                                                    {in + other, each, out + other, each, in + own, out + own, each});
+            return true;
+        }
+    return false;
+}
+
+template <message_transport Transport>
+bool barrier_in_one_exchange(Transport& wire, const call& told) {
+    if constexpr (marking_transport<Transport>)
+        if (wire.size() == 2 && wire.marks()) {
+            move_in_one_exchange<checked>(wire, told, moved_blocks<std::byte>{});
+            return true;
+        }
+    return false;
+}
+
+}  // namespace ddl
