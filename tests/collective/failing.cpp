@@ -80,6 +80,17 @@ constexpr auto a_throwing_op(std::size_t count) {
     };
 }
 
+/// An op that fails on one rank when all that ranks bring is folded.
+struct broken_at_last {
+    static constexpr bool commutative = true;
+    bool fails;
+    float operator()(float a, float b) const { return a + b; }
+    float finish(float all, int) const {
+        if (fails) throw std::domain_error("no such end");
+        return all;
+    }
+};
+
 struct huge {
     int values[10'000];
 };
@@ -128,6 +139,29 @@ BOOST_AUTO_TEST_CASE(a_conversion_that_throws_breaks_the_call_on_all_ranks) {
             require(ranks.rank() == 1 ? refused : failure.code() == ddl::errc::broken, failure.what());
         });
     BOOST_TEST(seconds_since(start) < patient.seconds, "they waited for the timeout");
+}
+
+BOOST_AUTO_TEST_CASE(so_does_an_op_that_throws_at_last_however_long_the_vector_is) {
+    for (const int size : {2, 3, 4})
+        for (const std::size_t count : {5u, 3000u, 50'000u})
+            places::messages<4>::run(size, [count](auto& ranks) {
+                std::vector<float> data(count), block(ddl::block(count, ranks.size(), ranks.rank()).count);
+                auto other = ranks.split(0, ranks.rank());
+                const auto breaks = [&](auto& broken, const auto& call) {
+                    bool refused = false;
+                    ddl::error failure = error_of([&] {
+                        try {
+                            call(broken_at_last{ranks.rank() == 1});
+                        } catch (const std::domain_error&) { refused = true; }
+                    });
+                    require(refused == (ranks.rank() == 1), "not one rank's exception");
+                    if (refused) return;
+                    if (failure.code() == no_error) failure = error_of([&] { ddl::barrier(broken); });
+                    require(failure.code() == ddl::errc::broken, failure.what());
+                };
+                breaks(ranks, [&](auto op) { ddl::allreduce(ranks, data, op); });
+                breaks(other, [&](auto op) { ddl::reduce_scatter(other, data, block, op); });
+            });
 }
 
 BOOST_AUTO_TEST_CASE(an_op_that_throws_while_short_blocks_are_folded_breaks_the_call_on_all_ranks) {

@@ -90,6 +90,11 @@ struct crowded_wire : near_wire {
 struct spacious_wire : near_wire {
     static bool uncrowded() noexcept { return true; }
 };
+/// The same with messages in few pieces but for shorter ones.
+struct coarse_wire : near_wire {
+    static constexpr ddl::segmenting host_segments{
+        .bytes = 256 << 10, .depth = 8, .short_message = 128 << 10, .short_bytes = 8192};
+};
 struct far_wire {
     int ranks = 16;
     int size() const noexcept { return ranks; }
@@ -276,6 +281,14 @@ BOOST_AUTO_TEST_CASE(pieces_from_or_to_a_root_follow_a_contract_where_its_rounds
     BOOST_TEST(!follow(spacious_wire{3}, 4100));
     BOOST_TEST(follow(spacious_wire{4}, 8192));
     BOOST_TEST(!follow(spacious_wire{4}, 8196));
+}
+
+BOOST_AUTO_TEST_CASE(blocks_follow_heads_if_none_is_of_too_many_pieces_be_it_shorter) {
+    const coarse_wire wire{{5}};
+    const std::size_t longest = (std::size_t{128} << 10) / sizeof(float) + 1;  // one piece; less than that is 16
+    BOOST_TEST((ddl::blocks_follow<float>(wire, {5 * longest, 5})));
+    BOOST_TEST(!(ddl::blocks_follow<float>(wire, {5 * longest - 1, 5})));
+    BOOST_TEST((ddl::blocks_follow<float>(wire, {5 * longest + 1, 5})));
 }
 
 BOOST_AUTO_TEST_CASE(a_payload_rides_in_the_message_of_the_contract_or_follows_in_pieces) {

@@ -178,6 +178,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(schedules_of_a_users_own_run_as_they_are_written, 
         });
 }
 
+BOOST_DATA_TEST_CASE(operands_that_share_a_lane_have_room_for_all_that_is_under_way, data::make({9, 10}), size) {
+    ddl::recording::run(size, [](ddl::recording& ranks) { sums<own::fan>(ranks, 2 * (cut.depth + 1) * segment); });
+}
+
 /// A circle in which ranks send first what they combine last: a window that is full on one side must not close the other.
 struct crosswise {
     static constexpr int chunks(int) noexcept { return 2; }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/schedule/combinators.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/schedule.hpp>
+#include <ddl/schedule/tree.hpp>
 
 #include <array>
 
@@ -21,6 +23,28 @@ struct array_ring {
     }
 };
 static_assert(ddl::schedule<array_ring> && ddl::proves_allreduce<array_ring>(5));
+
+/// All send to rank 0 at once, rank 1 in two messages; then a tree.
+struct fan {
+    struct inward {
+        int ranks;
+        constexpr int size() const noexcept { return ranks; }
+        constexpr int chunks() const noexcept { return 2; }
+        constexpr int rounds() const noexcept { return 1; }
+        constexpr int width(int rank, int) const noexcept { return rank == 0 ? ranks : rank == 1 ? 2 : 1; }
+        constexpr ddl::transfer at(int rank, int, int i) const noexcept {
+            using enum ddl::action;
+            if (rank == 1) return {send, 0, i, 1};
+            if (rank != 0) return {send, 0, 0, 2};
+            if (i < 2) return {receive_reduce, 1, i, 1};
+            return {receive_reduce, i, 0, 2};
+        }
+    };
+    static constexpr auto allreduce(int size) noexcept {
+        return ddl::then(inward{size}, ddl::finer<ddl::tree::whole>{ddl::tree::broadcast(size, 0), 2});
+    }
+};
+static_assert(ddl::proves_allreduce<fan>(9) && ddl::proves_allreduce<fan>(10));
 
 /// A chain in which results and operands travel together: chunk 0 is combined upwards, and while its result comes down,
 /// chunk 1 is combined downwards beside it; then that one's result goes up.

@@ -3,6 +3,7 @@
 #include <ddl/allreduce.hpp>
 #include <ddl/broadcast.hpp>
 #include <ddl/buffer.hpp>
+#include <ddl/schedule/tree.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -127,6 +128,7 @@ BOOST_DATA_TEST_CASE(lets_a_long_vector_pass_through_the_levels_in_pieces, data:
     sums(ddl::tuned{});
     sums(ddl::hierarchical<ddl::direct, ddl::recursive_doubling>{});  // with two nodes a single round
     sums(ddl::hierarchical<ddl::ring, ddl::recursive_halving>{});
+    sums(ddl::hierarchical<ddl::direct, ddl::tree>{});  // whose root sends in its last rounds, which are one
 }
 
 BOOST_AUTO_TEST_CASE(keeps_order_and_rounds_once_in_pieces_too) {
@@ -264,7 +266,13 @@ BOOST_AUTO_TEST_CASE(explain_tells_what_becomes_of_a_call) {
             "nodes, hierarchical<direct, recursive_halving>: reduce-scatter in shared memory");
     has(explained(ddl::ring{}, cluster_of(1)), nodes + "ring over mpi between all ranks");
     ddl::cluster world = cluster_of(1);
-    has(ddl::explain(ddl::broadcast_init(world, out)).c_str(), nodes + "recursive_halving over mpi between all ranks");
+    for (const std::size_t count : {100'000U, 1'000'000U}) {  // the wire knows where its ranks lie
+        std::vector<float> data(count);
+        const std::string flat = ddl::explain(ddl::broadcast_init(world.wire(), data)).c_str();
+        const std::size_t begin = flat.rfind(": ") + 2;
+        has(ddl::explain(ddl::broadcast_init(world, data)),
+            nodes + flat.substr(begin, flat.find(", ", begin) - begin) + " over mpi between all ranks");
+    }
 }
 
 BOOST_AUTO_TEST_SUITE(split)
@@ -295,3 +303,32 @@ BOOST_AUTO_TEST_CASE(outlives_what_it_came_from) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_CASE(what_makes_no_sense_on_one_rank_is_an_error_on_all) {
+    if (world_size() == 1) return;
+    const bool odd = world_rank() == 1;
+    const auto all_throw = [&](const auto& make, const char* words) {
+        const ddl::error failure = failure_of(make);
+        BOOST_TEST(says(failure, odd ? ddl::errc::invalid_argument : ddl::errc::mismatch,
+                        odd ? words : "a rank has called with invalid arguments"),
+                   failure.what());
+    };
+    if (odd) ::setenv("DDL_RANKS_PER_NODE", "two", 1);
+    all_throw([] { ddl::cluster{MPI_COMM_WORLD, patient}; }, "DDL_RANKS_PER_NODE is");
+    ::unsetenv("DDL_RANKS_PER_NODE");
+    all_throw([&] { cluster_of(odd ? -1 : 2); }, "ranks_per_node is -1");
+    if (odd) ::setenv("DDL_TIMEOUT", "soon", 1);
+    all_throw([] { ddl::mpi{MPI_COMM_WORLD}; }, "DDL_TIMEOUT is");
+    ::unsetenv("DDL_TIMEOUT");
+    expect_exact_sums<ddl::tuned>(*std::make_unique<ddl::cluster>(cluster_of(2)));
+}
+
+BOOST_AUTO_TEST_CASE(a_broken_one_cannot_be_split) {
+    for (const int most : {0, 2}) {
+        ddl::cluster world = cluster_of(most);
+        if (world_rank() == 0) world.fail(ddl::errc::system, "rank 0 gave up");
+        const ddl::error failure = failure_of([&] { world.split(0, world_rank()); });
+        BOOST_TEST(std::string(failure.what()).find("rank 0 gave up") != std::string::npos, failure.what());
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}

@@ -53,3 +53,21 @@ BOOST_AUTO_TEST_CASE(a_call_is_not_done_before_all_ranks_have_come) {
         BOOST_TEST(values[7] == static_cast<std::uint32_t>(ranks.size()));
     });
 }
+
+BOOST_AUTO_TEST_CASE(what_is_pending_is_carried_out_before_a_communicator_moves) {
+    on_every_transport([](auto& ranks) {
+        auto one = ranks.split(0, 0);
+        auto values = values_of<std::uint32_t>(ranks.rank(), 200'000);
+        const ddl::request sum = ddl::allreduce_async(one, values);
+        auto other = std::move(one);
+        BOOST_TEST(sum.test());
+        BOOST_TEST((values == fold_of<std::uint32_t>(ranks.size(), values.size(), ddl::sum{})));
+        ddl::barrier(other);
+        for (const auto& call : {+[](decltype(one)& gone) { ddl::barrier(gone); },
+                                 +[](decltype(one)& gone) { ddl::barrier_async(gone).wait(); },
+                                 +[](decltype(one)& gone) { gone.split(0, 0); }}) {
+            const ddl::error failure = failure_of([&] { call(one); });
+            BOOST_TEST(says(failure, ddl::errc::broken, "use the one that it moved to"), failure.what());
+        }
+    });
+}

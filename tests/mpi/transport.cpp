@@ -530,3 +530,50 @@ BOOST_AUTO_TEST_CASE(it_knows_which_cores_ranks_are_bound_to) {
     BOOST_TEST(!bound(0), "all on one");
     BOOST_REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
+
+BOOST_AUTO_TEST_CASE(who_leaves_a_split_that_a_peer_has_given_up_awaits_nothing_any_more) {
+    ddl::mpi wire{MPI_COMM_WORLD, patient};
+    if (wire.size() == 1) return;
+    ddl::mpi pair = wire.split(wire.rank() < 2 ? 0 : 1, wire.rank());
+    if (wire.rank() == 0) {
+        char came = 0;  // the other one is there
+        MPI_Recv(&came, 1, MPI_BYTE, 1, ddl::mpi::meeting_tag, pair.communicator(), MPI_STATUS_IGNORE);
+        pair.fail(ddl::errc::system, "rank 0 gave up");
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Send(&came, 1, MPI_BYTE, 1, ddl::mpi::meeting_tag, pair.communicator());
+    } else {
+        if (wire.rank() == 1) BOOST_CHECK_THROW(pair.split(0, 0), ddl::error);
+        MPI_Barrier(MPI_COMM_WORLD);
+        const double late = ddl::now() + 20;
+        int found = 0;
+        while (wire.rank() == 1 && found == 0 && ddl::now() < late)
+            MPI_Iprobe(0, ddl::mpi::meeting_tag, pair.communicator(), &found, MPI_STATUS_IGNORE);
+        BOOST_TEST((found != 0) == (wire.rank() == 1), "a receive of the split has taken it");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+BOOST_AUTO_TEST_CASE(word_of_another_communicator_that_had_the_same_number_is_dropped) {
+    ddl::mpi wire{MPI_COMM_WORLD, patient};
+    const std::uint64_t another = ~std::uint64_t{0};
+    MPI_Request sent = MPI_REQUEST_NULL;
+    const int right = (wire.rank() + 1) % wire.size(), left = (wire.rank() + wire.size() - 1) % wire.size();
+    MPI_Isend(&another, sizeof another, MPI_BYTE, right, ddl::mpi::fault_tag, wire.communicator(), &sent);
+    MPI_Probe(left, ddl::mpi::fault_tag, wire.communicator(), MPI_STATUS_IGNORE);
+    BOOST_CHECK_NO_THROW(wire.listen(here));
+    int waits = 0;
+    MPI_Iprobe(left, ddl::mpi::fault_tag, wire.communicator(), &waits, MPI_STATUS_IGNORE);
+    BOOST_TEST(waits == 0);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (wire.rank() == 0) wire.fail(ddl::errc::system, "rank 0 gave up");
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double late = ddl::now() + 20;
+    bool heard = false;
+    while (!heard && ddl::now() < late) try {
+            wire.listen(here);
+        } catch (const ddl::error& failure) {
+            heard = std::string(failure.what()).find("rank 0 gave up") != std::string::npos;
+        }
+    BOOST_TEST(heard, "but its own is heard");
+}

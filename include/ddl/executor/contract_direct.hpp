@@ -109,9 +109,9 @@ void compare_directly(Transport& wire, const call& ours, std::uint64_t print, co
 inline constexpr std::size_t most_block_pieces = 8;
 
 /// Whether blocks cut so can follow heads: any rank that awaits something else has room for their pieces.
-constexpr bool blocks_follow(int ranks, const load_cut& longest) noexcept {
-    return ranks > 2 && ranks <= most_direct_ranks && longest.pieces > 0 && longest.pieces <= most_block_pieces &&
-           longest.piece <= longest_message;
+constexpr bool blocks_follow(int ranks, const load_cut& block) noexcept {
+    return ranks > 2 && ranks <= most_direct_ranks && block.pieces > 0 && block.pieces <= most_block_pieces &&
+           block.piece <= longest_message;
 }
 
 /// Compares calls so, and sends `outgoing(peer)`, a block cut as `gives` says, to every other rank right behind its head. What

@@ -165,20 +165,24 @@ void explain_way(text& line, Transport& ranks, const void* in, std::size_t count
             line, ranks.node(), in, count);
     }
     line.append("%d nodes, ", ranks.nodes());
-    using level =  // on which it is resolved: an allreduce alone goes through both
-        std::conditional_t<What == collective::allreduce, Transport, std::remove_reference_t<decltype(ranks.wire())>>;
-    using chosen = resolved<Schedule, What, Op, level>;
-    with_schedule<chosen>(count * sizeof(Element), company_of(ranks), [&]<class Chosen>() {
-        using alone = typename without_nodes<Chosen>::type;
-        const bool in_levels = hierarchy<Chosen> && (hierarchy<alone> || ranks.nodes() != ranks.size());
-        if (in_levels) spelled<Chosen>::append(line);
-        else spelled<alone>::append(line);
-        if (in_levels)
+    using wire = std::remove_reference_t<decltype(ranks.wire())>;
+    const std::size_t bytes = count * sizeof(Element);
+    const auto on_the_wire = [&]<class Flat>() {
+        with_schedule<resolved<Flat, What, Op, wire>>(bytes, company_of(ranks.wire()),
+                                                      [&]<class Chosen>() { spelled<Chosen>::append(line); });
+        line.append(" over %s between all ranks", wire::name);
+    };
+    if constexpr (What != collective::allreduce) on_the_wire.template operator()<Schedule>();
+    else  // which alone goes through both levels
+        with_schedule<resolved<Schedule, What, Op, Transport>>(bytes, [&]<class Chosen>() {
+            using alone = typename without_nodes<Chosen>::type;
+            if (!hierarchy<Chosen> || (!hierarchy<alone> && ranks.nodes() == ranks.size()))
+                return on_the_wire.template operator()<alone>();
+            spelled<Chosen>::append(line);
             line.append(
                 ": reduce-scatter in shared memory, every rank carries its share over %s, all-gather in shared memory",
-                std::remove_reference_t<decltype(ranks.wire())>::name);
-        else line.append(" over %s between all ranks", std::remove_reference_t<decltype(ranks.wire())>::name);
-    });
+                wire::name);
+        });
 }
 
 }  // namespace ddl

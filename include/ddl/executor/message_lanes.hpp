@@ -204,12 +204,12 @@ arrivals arrivals_of(const Transport& wire, const Program& program, int round, B
     const int rank = wire.rank();
     arrivals result;
     std::size_t all = 0;
-    int operands = 0;
+    int lanes = 0;  // that combine
     for (int i = 0, width = program.width(rank, round); i < width; ++i) {
         const transfer t = program.at(rank, round, i);
         result.only_sends = result.only_sends && t.what == action::send;
         if (t.what != action::receive_reduce) continue;
-        ++operands;
+        bool is_first = true;  // of its lane
         const std::size_t bytes = bytes_of(t);
         const std::size_t most = segment_of(wire, program, round, t, bytes, unit);
         const std::size_t segment = bytes < most ? bytes : most;
@@ -217,13 +217,16 @@ arrivals arrivals_of(const Transport& wire, const Program& program, int round, B
         result.slot = whole_lines(segment) > result.slot ? whole_lines(segment) : result.slot;
         for (int j = 0; j < width; ++j) {
             const transfer s = program.at(rank, round, j);
+            if (j < i && s.what == action::receive_reduce && s.peer == t.peer) is_first = false;
             if (j == i || s.chunk >= t.chunk + t.count || t.chunk >= s.chunk + s.count) continue;
             result.entangled = true;
             if (s.what == action::send)
                 result.own_room = true;  // a slot would wait for the send, and the send for a slot
         }
+        lanes += is_first;
     }
-    const std::size_t slots = static_cast<std::size_t>(operands * cut.segments(operands, result.slot)) * result.slot;
+    // with lanes that combine nothing beside these, each has fewer
+    const std::size_t slots = static_cast<std::size_t>(lanes * cut.segments(lanes, result.slot)) * result.slot;
     result.own_room = result.own_room || all <= slots;
     result.bytes = result.own_room ? all : slots;
     return result;

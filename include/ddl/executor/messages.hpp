@@ -82,8 +82,8 @@ public:
 
     /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side, arrived,
     /// before, ours, bytes)` makes ours of what arrived and of those before, of which one may be ours; segments are multiples of
-    /// `unit` bytes. `meanwhile(round)` is called in each round, or in the first of those that are one, while its first messages are
-    /// under way.
+    /// `unit` bytes. `meanwhile(round)` is called in each round while its first messages are under way, of rounds that are one for
+    /// each of them.
     ///
     /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
     /// and `input.wants(chunk)` says which of them are copied to their places at last. If `input.is_apart` is false, or for
@@ -108,7 +108,7 @@ public:
             for (const bool sends : {false, true})
                 for (int i = 0; i < lane_count_; ++i)
                     if (lanes_[i].sends == sends) post(lanes_[i]);
-            meanwhile(round);
+            for (int each = round; each < end; ++each) meanwhile(each);
             message_wait<Transport> waiting{wire_, where_};
             for (;;) {
                 bool any = false;

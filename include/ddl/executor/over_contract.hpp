@@ -170,7 +170,7 @@ std::byte* result_in(Element* out) noexcept {
 }
 
 /// Folds the vectors of all ranks while their calls are compared. The accumulated result where `way` takes it, once all agree; it may
-/// be in `out` there.
+/// be in `out` there. What the op does with it belongs to the call, which has not ended.
 template <class Op, class Element, class Checking, message_transport Transport>
 [[gnu::always_inline]] inline const accumulator_t<Op, Element>* fold_with_contract(
     message_call<Checking, Transport>& here, Transport& wire, const load_cut& cut, const Element* in, Element* out,
@@ -180,7 +180,6 @@ template <class Op, class Element, class Checking, message_transport Transport>
     const std::byte* const result = here.compare_and_carry(
         room, contract_load{cut, way, root, operands_in<accumulator>(room, in, count), result_in<accumulator>(out)},
         join_bytes<accumulator>(op));
-    here.end();
     return reinterpret_cast<const accumulator*>(result);
 }
 
@@ -240,7 +239,6 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
         kernel::copy(room.slot(rank, longest), room.arrival(rank), blocks.length(rank) * sizeof(accumulator));
         own = reinterpret_cast<const accumulator*>(fold_as_by_doubling(
             room, wire.size(), blocks.length(rank) * sizeof(accumulator), here.telling(join_bytes<accumulator>(op))));
-        here.end();
     } else if (scattered_blocks_ride(wire, count, sizeof(accumulator))) {
         const auto combine = here.telling(combine_bytes<accumulator>(op));
         using rider = scattered_rider<decltype(combine)>;
@@ -248,7 +246,6 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
             {wire, contract_room::with_packed(count * sizeof(accumulator))}, blocks, sizeof(accumulator), combine};
         kernel::convert(in, reinterpret_cast<accumulator*>(all.block(0)), count);
         here.compare_and_ride(all);
-        here.end();
         own = reinterpret_cast<const accumulator*>(all.block(rank));
     } else {
         const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
@@ -256,6 +253,7 @@ void reduce_scatter_with_contract(message_call<Checking, Transport>& here, Trans
               blocks.first(rank);
     }
     kernel::finish(own, out, blocks.length(rank), op, wire.size());
+    here.end();
 }
 
 /// Exchanges the blocks of an all-to-all while the calls are compared.
@@ -284,9 +282,17 @@ void exchange_with_contract(message_call<Checking, Transport>& here, Transport& 
 }
 
 /// How a block of `count` elements follows the heads of a direct exchange.
-template <class Element, message_transport Transport>
+template <class Element, class Transport>
 load_cut block_cut(const Transport& wire, std::size_t count) noexcept {
     return load_cut::of_part(cut_of(wire), count * sizeof(Element), sizeof(Element), passage::both_ways);
+}
+
+/// Whether blocks of `Element`s follow heads. A shorter one may be cut finer than the longest.
+template <class Element, class Transport>
+bool blocks_follow(const Transport& wire, const partition& blocks) noexcept {
+    const std::size_t longest = blocks.longest();
+    const auto follow = [&](std::size_t count) { return blocks_follow(wire.size(), block_cut<Element>(wire, count)); };
+    return follow(longest) && (longest * static_cast<std::size_t>(blocks.parts) == blocks.count || follow(longest - 1));
 }
 
 /// Exchanges blocks of `each` elements while calls are compared. In place those that leave are copied before.

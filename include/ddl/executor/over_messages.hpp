@@ -110,9 +110,11 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
         // be it unchecked: in messages that go among all a comparison is for nothing
         if constexpr (suits_contract<Chosen, recursive_doubling, accumulator>)
             if (const auto cut = whole_load<accumulator>(wire, count, flow::among_all);
-                folds_fit<Op>(wire, cut, flow::among_all))
-                return kernel::finish(fold_with_contract(here, wire, cut, in, out, count, op, flow::among_all, 0), out,
-                                      count, op, wire.size());
+                folds_fit<Op>(wire, cut, flow::among_all)) {
+                kernel::finish(fold_with_contract(here, wire, cut, in, out, count, op, flow::among_all, 0), out, count,
+                               op, wire.size());
+                return here.end();
+            }
         if constexpr (std::same_as<Chosen, recursive_halving>)
             if (halves_fit_contract<Chosen, accumulator>(wire, count))
                 return halve_with_contract(here, wire, in, out, count, op);
@@ -135,7 +137,7 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
                 const accumulator* const result =
                     fold_with_contract(here, wire, cut, in, takes ? out : nullptr, count, op, flow::to_root, root);
                 if (takes) kernel::finish(result, out, count, op, wire.size());
-                return;
+                return here.end();
             }
         here.compare();
         fold_over(here, reduce_program<Chosen>(wire.size(), root), in, out, count, op, wire.size(),
@@ -191,8 +193,7 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
             if (rides<collective::all_gather, Element>(wire, count))
                 return gather_with_contract(here, wire, in, out, count, flow::among_all, 0);
         if constexpr (Checking::compares && std::same_as<Chosen, direct>)
-            if (blocks_follow(wire.size(), block_cut<Element>(wire, blocks.longest())))
-                return gather_blocks_with_contract(here, wire, in, out, count);
+            if (blocks_follow<Element>(wire, blocks)) return gather_blocks_with_contract(here, wire, in, out, count);
         here.compare();
         const auto program = all_gather_program<Chosen>(wire.size());
         constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
@@ -305,7 +306,7 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
             if (rides<collective::all_to_all, Element>(wire, count))
                 return exchange_with_contract(here, wire, in, out, count);
         if constexpr (Checking::compares && std::same_as<Chosen, direct>)
-            if (blocks_follow(size, block_cut<Element>(wire, blocks.longest())))
+            if (blocks_follow<Element>(wire, blocks))
                 return exchange_blocks_with_contract(here, wire, in, out, blocks.longest());
         here.compare();
         const auto program = Chosen::all_to_all(size);

@@ -41,12 +41,15 @@ public:
     static constexpr const char* name = "cluster";
 
     /// MPI_COMM_WORLD; starts MPI if nobody did.
-    cluster() : cluster{mpi{}, ranks_per_node::from_environment()} {}
-    explicit cluster(MPI_Comm ranks) : cluster{mpi{ranks}, ranks_per_node::from_environment()} {}
-    cluster(MPI_Comm ranks, timeout limit) : cluster{mpi{ranks, limit}, ranks_per_node::from_environment()} {}
-    cluster(MPI_Comm ranks, ranks_per_node most) : cluster{mpi{ranks}, most} {}
-    cluster(MPI_Comm ranks, ranks_per_node most, timeout limit) : cluster{mpi{ranks, limit}, most} {}
-    cluster(cluster&&) noexcept = default;
+    cluster() : cluster{mpi{}, ranks_per_node::from_environment} {}
+    explicit cluster(MPI_Comm ranks) : cluster{mpi{ranks}, ranks_per_node::from_environment} {}
+    cluster(MPI_Comm ranks, timeout limit) : cluster{mpi{ranks, limit}, ranks_per_node::from_environment} {}
+    cluster(MPI_Comm ranks, ranks_per_node most) : cluster{mpi{ranks}, [=] { return most; }} {}
+    cluster(MPI_Comm ranks, ranks_per_node most, timeout limit) : cluster{mpi{ranks, limit}, [=] { return most; }} {}
+    cluster(cluster&& from) noexcept
+        : wire_{(from.settle(), std::move(from.wire_))}, node_number_{from.node_number_},
+          firsts_{std::move(from.firsts_)}, reordered_{std::move(from.reordered_)}, node_{std::move(from.node_)},
+          queue_{std::move(from.queue_)} {}
 
     int rank() const noexcept { return wire_.rank(); }
     int size() const noexcept { return wire_.size(); }
@@ -69,8 +72,14 @@ public:
     }
     timeout limit() const noexcept { return wire_.limit(); }
 
-    void begin(const call_site&) { queue_->drain(); }
-    call_queue& queue() noexcept { return *queue_; }
+    void begin(const call_site& where) {
+        if (!queue_) throw moved_from(where, rank());
+        queue_->drain();
+    }
+    call_queue& queue() {
+        if (!queue_) throw moved_from({name}, rank());
+        return *queue_;
+    }
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
         return node_->scratch(bytes, use);
     }
@@ -85,7 +94,14 @@ public:
     /// A communicator of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
     /// Ranks of one node stay on one node.
     cluster split(int color, int key) {
-        begin({"split"});
+        const call_site where{"split"};
+        begin(where);
+        try {
+            node_->listen(where);
+        } catch (const error& known) {  // calls of one node break the node alone
+            wire_.fail(errc::broken, known.what());
+            throw;
+        }
         return {node_number_, wire_.split(color, key)};
     }
 
@@ -105,8 +121,9 @@ private:
         }
     };
 
-    cluster(mpi wire, ranks_per_node most)
-        : cluster{found_node(wire, most), std::move(wire)} {}  // braces: in this order
+    template <class Most>
+    cluster(mpi wire, const Most& most)
+        : cluster{found_node(wire, agreed(wire, most)), std::move(wire)} {}  // braces: in this order
 
     /// `node`: equal on the ranks of a node, unlike on others.
     cluster(int node, mpi wire)
@@ -122,14 +139,29 @@ private:
         meet_neighbours(neighbours.ranks, place, members);
     }
 
+    /// Carries out pending calls, which know this object: before it moves.
+    void settle() noexcept {
+        if (queue_) queue_->drain();
+    }
+
     void check(int code, const char* call) const { mpi_runtime::check(code, call, name, wire_.rank()); }
 
+    /// What `most()` says, if that makes sense on all ranks: who had thrown alone would leave the others in MPI, which knows no deadline.
+    template <class Most>
+    static int agreed(mpi& wire, const Most& most) {
+        const mpi_group all{wire.communicator(), wire.rank(), wire.size(), mpi::meeting_tag, name};
+        return all.all_or_none([&] {
+            const int count = most().count;
+            if (count < 0)
+                throw error(errc::invalid_argument, name, wire.rank(), -1,
+                            "ranks_per_node is %d; pass 1 or more, or 0 for all", count);
+            return count;
+        });
+    }
+
     /// A number for this rank's node: the lowest rank on it, or in its part of it if a node is to have fewer ranks.
-    static int found_node(mpi& wire, ranks_per_node most) {
+    static int found_node(mpi& wire, int most) {
         const auto check = [&](int code, const char* call) { mpi_runtime::check(code, call, name, wire.rank()); };
-        if (most.count < 0)
-            throw error(errc::invalid_argument, name, wire.rank(), -1,
-                        "ranks_per_node is %d; pass 1 or more, or 0 for all", most.count);
         group host;
         check(MPI_Comm_split_type(wire.communicator(), MPI_COMM_TYPE_SHARED, wire.rank(), MPI_INFO_NULL, &host.ranks),
               "MPI_Comm_split_type");
@@ -140,7 +172,7 @@ private:
         std::vector<int> neighbours(static_cast<std::size_t>(members));
         const int own = wire.rank();
         check(MPI_Allgather(&own, 1, MPI_INT, neighbours.data(), 1, MPI_INT, host.ranks), "MPI_Allgather");
-        const int part = most.count == 0 ? 0 : place / most.count * most.count;
+        const int part = most == 0 ? 0 : place / most * most;
         return neighbours[static_cast<std::size_t>(part)];
     }
 

@@ -31,6 +31,18 @@ inline error still_broken(const fault& known, const call_site& where, int rank) 
                  "the communicator is broken since an earlier call [%s]", known.words);
 }
 
+/// What a rank throws of a call that does not begin, for the arguments of another one make no sense.
+inline error senseless_elsewhere(const call_site& where, int rank) noexcept {
+    return error(errc::mismatch, where.operation, rank, where.round,
+                 "a rank has called with invalid arguments; see its own error");
+}
+
+/// What a communicator throws that has been moved from.
+inline error moved_from(const call_site& where, int rank) noexcept {
+    return error(errc::broken, where.operation, rank, where.round,
+                 "this communicator was moved from; use the one that it moved to");
+}
+
 /// What `work` throws; nothing if it ends well. What is no error of ours is taken for a lack of memory. For ranks that must
 /// go on together whatever befalls one.
 template <class Work>

@@ -53,15 +53,16 @@ public:
         std::uint32_t mark_ = 0;
     };
 
-    mpi() : mpi{world(), timeout_from_environment()} {}
-    explicit mpi(MPI_Comm ranks) : mpi{ranks, timeout_from_environment()} {}
+    mpi() : mpi{world()} {}
+    explicit mpi(MPI_Comm ranks) : mpi{ranks, timeout{}} { limit_ = all().all_or_none(timeout_from_environment); }
     mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks)}, limit} {}
 
     mpi(mpi&& from) noexcept
-        : ranks_{std::exchange(from.ranks_, MPI_COMM_NULL)}, marked_{std::exchange(from.marked_, MPI_COMM_NULL)},
-          rank_{from.rank_}, size_{from.size_}, placement_{std::move(from.placement_)}, limit_{from.limit_},
-          mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, calls_{from.calls_}, broken_{from.broken_},
-          told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+        : ranks_{(from.settle(), std::exchange(from.ranks_, MPI_COMM_NULL))},
+          marked_{std::exchange(from.marked_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_}, id_{from.id_},
+          placement_{std::move(from.placement_)}, limit_{from.limit_}, mpi_ended_{from.mpi_ended_},
+          operation_{from.operation_}, calls_{from.calls_}, broken_{from.broken_}, told_{from.told_},
+          fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -105,6 +106,8 @@ public:
     timeout limit() const noexcept { return limit_; }
 
     void begin(const call_site& where) {
+        if (!queue_) [[unlikely]]
+            throw moved_from(where, rank_);
         queue_->drain();
         if (mpi_ended_->load(std::memory_order_relaxed))
             throw error(errc::broken, where.operation, rank_, where.round,
@@ -114,7 +117,10 @@ public:
         if (++calls_ % 16 == 0) hear();
         if (broken_) leave(where);
     }
-    call_queue& queue() noexcept { return *queue_; }
+    call_queue& queue() {
+        if (!queue_) throw moved_from({name}, rank_);
+        return *queue_;
+    }
 
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
         return scratch_.at_least(bytes, use);
@@ -173,8 +179,9 @@ public:
         broken_ = true;
         fault_ = fault{code, words};
         try {
-            const char* const bytes = reinterpret_cast<const char*>(&fault_);
-            mpi_runtime::send_to_all({bytes, bytes + sizeof fault_}, fault_tag, ranks_, rank_, size_);
+            const told_fault word{id_, fault_};
+            const char* const bytes = reinterpret_cast<const char*>(&word);
+            mpi_runtime::send_to_all({bytes, bytes + sizeof word}, fault_tag, ranks_, rank_, size_);
         } catch (...) {  // without memory nothing can be said: the peers will meet their deadline
         }
     }
@@ -188,9 +195,7 @@ public:
         const bool sensible = meet(color >= 0, where);  // MPI_Comm_split knows no deadline
         if (color < 0)
             throw error(errc::invalid_argument, where.operation, rank_, -1, "color is %d; pass 0 or more", color);
-        if (!sensible)
-            throw error(errc::mismatch, where.operation, rank_, 0,
-                        "a rank has called with invalid arguments; see its own error");
+        if (!sensible) throw senseless_elsewhere(where, rank_);
         MPI_Comm group = MPI_COMM_NULL;
         check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
         mpi part{owned{group}, limit_};
@@ -206,12 +211,19 @@ private:
     struct owned {
         MPI_Comm ranks;
     };
+    /// Who gives up says so under the communicator's own number: MPI may use its for another one before the word has come.
+    struct told_fault {
+        std::uint64_t communicator;
+        fault what;
+    };
 
     mpi(owned group, timeout limit) : ranks_{group.ranks}, limit_{limit}, mpi_ended_{&mpi_runtime::ended()} {
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
-        placement_ = mpi_placement{{ranks_, rank_, size_, meeting_tag, operation_}};
+        if (rank_ == 0) id_ = mpi_runtime::new_number();
+        check(MPI_Bcast(&id_, sizeof id_, MPI_BYTE, 0, ranks_), "MPI_Bcast");
+        placement_ = mpi_placement{all()};
         queue_ = std::make_unique<call_queue>(mpi_runtime::any_thread(), placement_.ranks_of_host());
         const int* last_mark = nullptr;
         int known = 0;
@@ -220,6 +232,8 @@ private:
         if (known == 0 || *last_mark < (1 << mark_bits) - 1) return;
         check(MPI_Comm_dup(ranks_, &marked_), "MPI_Comm_dup");  // with ranks_' error handler
     }
+
+    mpi_group all() const noexcept { return {ranks_, rank_, size_, meeting_tag, operation_}; }
 
     static MPI_Comm world() {
         mpi_runtime::start();
@@ -292,14 +306,23 @@ private:
 
     /// Looks whether a peer has announced a failure.
     void hear() {
-        if (broken_) return;
-        int announced = 0;
-        MPI_Status status;
-        check(MPI_Iprobe(MPI_ANY_SOURCE, fault_tag, ranks_, &announced, &status), "MPI_Iprobe");
-        if (announced == 0) return;
-        check(MPI_Recv(&fault_, sizeof fault_, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE),
-              "MPI_Recv");
-        broken_ = true;
+        while (!broken_) {
+            int announced = 0;
+            MPI_Status status;
+            check(MPI_Iprobe(MPI_ANY_SOURCE, fault_tag, ranks_, &announced, &status), "MPI_Iprobe");
+            if (announced == 0) return;
+            told_fault word;
+            check(MPI_Recv(&word, sizeof word, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE),
+                  "MPI_Recv");
+            if (word.communicator != id_) continue;
+            fault_ = word.what;
+            broken_ = true;
+        }
+    }
+
+    /// Carries out pending calls, which know this object: before it moves.
+    void settle() noexcept {
+        if (queue_) queue_->drain();
     }
 
     /// Returns when all ranks have come, with whether all are `sensible`: each hears from 1, 2, 4, ... ranks to its left.
@@ -307,11 +330,18 @@ private:
         char known = sensible ? 1 : 0;
         for (int distance = 1; distance < size_; distance *= 2) {
             const int left = (rank_ + size_ - distance) % size_;
-            ticket sent = send((rank_ + distance) % size_, &known, 1, meeting_tag);
             char heard = 0;
-            ticket came = receive(left, &heard, 1, meeting_tag);
+            struct under_way {  // no longer than its bytes, however this ends
+                mpi& wire;
+                ticket sent, came;
+                ~under_way() {
+                    wire.cancel(came);
+                    wire.cancel(sent);
+                }
+            } pair{*this, send((rank_ + distance) % size_, &known, 1, meeting_tag),
+                   receive(left, &heard, 1, meeting_tag)};
             patience waiting{limit_};
-            while (!test(came) || !test(sent)) {
+            while (!test(pair.came) || !test(pair.sent)) {
                 if (!waiting.pause()) continue;
                 listen(where);
                 if (!waiting.expired()) continue;
@@ -319,8 +349,6 @@ private:
                                     "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
                                     left, waiting.limit());
                 fail(failure.code(), failure.what());
-                cancel(came);
-                cancel(sent);
                 throw failure;
             }
             known = static_cast<char>(known & heard);
@@ -332,6 +360,7 @@ private:
     MPI_Comm marked_ = MPI_COMM_NULL;  // where messages bear marks as tags; none if there are too few
     int rank_ = -1;
     int size_ = 0;
+    std::uint64_t id_ = 0;
     mpi_placement placement_;
     timeout limit_;
     const std::atomic<bool>* mpi_ended_;

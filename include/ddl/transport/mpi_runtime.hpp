@@ -2,13 +2,18 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/transport/fault.hpp>
+#include <ddl/transport/patience.hpp>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unistd.h>
 #include <vector>
 
@@ -117,6 +122,14 @@ public:
         });
     }
 
+    /// One that no call of the job has given before.
+    static std::uint64_t new_number() noexcept {
+        static std::atomic<std::uint64_t> given{0};
+        const auto process = static_cast<std::uint64_t>(::getpid());
+        const auto moment = static_cast<std::uint64_t>(now() * 1e9);
+        return (moment ^ process << 40) + given.fetch_add(1);
+    }
+
 private:
     struct session {
         session() {
@@ -164,6 +177,23 @@ struct mpi_group {
     int tag;
     const char* operation;
     void check(int code, const char* call) const { mpi_runtime::check(code, call, operation, rank); }
+
+    /// What `ask()` gives, if it gives something on all ranks; else all of them throw: one that did so alone would leave the others in
+    /// MPI, which knows no deadline. All ranks call it; blocks.
+    template <class Ask>
+    auto all_or_none(const Ask& ask) const {
+        std::optional<decltype(ask())> answer;
+        std::exception_ptr complaint;
+        try {
+            answer = ask();
+        } catch (...) { complaint = std::current_exception(); }
+        const int sensible = answer ? 1 : 0;
+        int all = 0;
+        check(MPI_Allreduce(&sensible, &all, 1, MPI_INT, MPI_MIN, ranks), "MPI_Allreduce");
+        if (complaint) std::rethrow_exception(complaint);
+        if (all == 0) throw senseless_elsewhere({operation}, rank);
+        return *answer;
+    }
 };
 
 }  // namespace ddl
