@@ -21,6 +21,8 @@ public:
         if constexpr (valid) all_gather_over<schedule, Checking>(*ranks_, in_, out_, count_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -72,11 +74,11 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
                             block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
-    return start(ranks, all_gather_init<Schedule, Checking>(ranks, in, out));
+    return start(all_gather_init<Schedule, Checking>(ranks, in, out));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_gather_async(Transport& ranks, Data&& data) {
-    return start(ranks, all_gather_init<Schedule, Checking>(ranks, data));
+    return start(all_gather_init<Schedule, Checking>(ranks, data));
 }
 
 }  // namespace ddl

@@ -21,6 +21,8 @@ public:
         if constexpr (valid) all_to_all_over<schedule, Checking>(*ranks_, in_, out_, count_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -82,12 +84,12 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto all_to_all_async(Transport& ranks, In&& in, Out&& out) {
     require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
     require_blocks<Checking>(ranks, size_of(in));
-    return start(ranks, all_to_all_init<Schedule, Checking>(ranks, in, out));
+    return start(all_to_all_init<Schedule, Checking>(ranks, in, out));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto all_to_all_async(Transport& ranks, Data&& data) {
     require_blocks<Checking>(ranks, size_of(data));
-    return start(ranks, all_to_all_init<Schedule, Checking>(ranks, data));
+    return start(all_to_all_init<Schedule, Checking>(ranks, data));
 }
 
 }  // namespace ddl

@@ -28,6 +28,8 @@ public:
         if constexpr (valid) allreduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
         if constexpr (valid) return explain_call<collective::allreduce, schedule, Op, Element>(*ranks_, in_, count_);
@@ -80,12 +82,12 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
-    return start(ranks, allreduce_init<Schedule, Checking>(ranks, in, out, op));
+    return start(allreduce_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires no_range<Op>
 auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
-    return start(ranks, allreduce_init<Schedule, Checking>(ranks, data, op));
+    return start(allreduce_init<Schedule, Checking>(ranks, data, op));
 }
 
 /// Room to pack `count` elements, which is needed before a call can be announced. Without it this rank refuses the call.

@@ -20,6 +20,8 @@ public:
         if constexpr (valid) broadcast_over<schedule, Checking>(*ranks_, data_, count_, root_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -57,7 +59,7 @@ void broadcast(Transport&& ranks, Data&& data, int root = 0) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
 auto broadcast_async(Transport& ranks, Data&& data, int root = 0) {
     require_root<Checking>(ranks, collective::broadcast, root);
-    return start(ranks, broadcast_init<Schedule, Checking>(ranks, data, root));
+    return start(broadcast_init<Schedule, Checking>(ranks, data, root));
 }
 
 }  // namespace ddl

@@ -22,6 +22,8 @@ public:
         if constexpr (valid) gather_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -70,8 +72,8 @@ auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     require_root<Checking>(ranks, collective::gather, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
-    return start(ranks, gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                                    data_for(ranks, out), count, root});
+    return start(gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                             data_for(ranks, out), count, root});
 }
 
 }  // namespace ddl

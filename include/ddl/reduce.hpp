@@ -22,6 +22,8 @@ public:
         if constexpr (valid) reduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_, root_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -83,13 +85,13 @@ auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0
     require_root<Checking>(ranks, collective::reduce, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
-    return start(ranks, reduce_init<Schedule, Checking>(ranks, in, out, op, root));
+    return start(reduce_init<Schedule, Checking>(ranks, in, out, op, root));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires no_range<Op>
 auto reduce_async(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
-    return start(ranks, reduce_init<Schedule, Checking>(ranks, data, op, root));
+    return start(reduce_init<Schedule, Checking>(ranks, data, op, root));
 }
 
 }  // namespace ddl

@@ -23,6 +23,8 @@ public:
         if constexpr (valid) reduce_scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -80,12 +82,12 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
 auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
                             block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
-    return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
+    return start(reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
     requires no_range<Op>
 auto reduce_scatter_async(Transport& ranks, Data&& data, Op op = {}) {
-    return start(ranks, reduce_scatter_init<Schedule, Checking>(ranks, data, op));
+    return start(reduce_scatter_init<Schedule, Checking>(ranks, data, op));
 }
 
 }  // namespace ddl

@@ -22,6 +22,8 @@ public:
         if constexpr (valid) scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
     }
 
+    /// The communicator that it is a call of.
+    Transport& ranks() const noexcept { return *ranks_; }
     /// Elements of the whole vector.
     std::size_t count() const noexcept { return count_; }
     text explanation() const {
@@ -70,8 +72,8 @@ auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
     require_root<Checking>(ranks, collective::scatter, root);
     if (rank_in(ranks) == root)
         require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
-    return start(ranks, scatter_plan<element_of<Out>, Schedule, Transport, Checking>{
-                            ranks, data_for(ranks, in), data_for(ranks, out), count, root});
+    return start(scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
+                                                                              data_for(ranks, out), count, root});
 }
 
 }  // namespace ddl

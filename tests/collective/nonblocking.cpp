@@ -200,6 +200,27 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(invalid_arguments_are_refused_at_once, Place, ever
     });
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_plan_is_started_by_its_own_communicator_alone, Place, every_place) {
+    Place::run(2, [](auto& ranks) {
+        auto part = ranks.split(0, ranks.rank());
+        auto data = ones(10);
+        auto plan = ddl::allreduce_init(part, data);
+        require(&plan.ranks() == &part, "it names another communicator");
+        require_error(ddl::errc::invalid_argument,
+                      "start, rank " + std::to_string(ranks.rank()) + ": the plan is of another communicator",
+                      [&] { ddl::start(ranks, plan); });
+        require_all(ranks, data, 1);
+        ddl::start(part, plan).wait();
+        ddl::start(plan).wait();
+        require_all(ranks, data, 4);
+        if (ranks.rank() == 0)
+            require_error(ddl::errc::invalid_argument, "pass the one that it was made with",
+                          [&] { ddl::start(ranks, plan); });
+        else require_error(ddl::errc::mismatch, "rank 0 has called with invalid arguments", [&] { plan(); });
+        ddl::barrier(ranks);
+    });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_call_that_nobody_waits_for_is_carried_out, Place, every_place) {
     std::array<std::vector<int>, 3> data;  // outlive the communicators
     std::array<ddl::request, 3> kept;

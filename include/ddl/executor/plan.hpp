@@ -114,9 +114,20 @@ auto start(Transport& ranks, Call call) {
         return ranks.queue().push([call = std::move(call)]() mutable { call(); });
     }
 }
+/// The same of a plan, by the queue of the plan's own communicator.
+template <class Plan>
+auto start(Plan plan) {
+    auto& ranks = plan.ranks();
+    return start<typename Plan::checking>(ranks, std::move(plan));
+}
+/// `ranks` must be that communicator: in the queue of another one the plan would run beside the calls of its own.
 template <class Transport, class Plan>
 auto start(Transport& ranks, Plan plan) {
-    return start<typename Plan::checking>(ranks, std::move(plan));
+    if (static_cast<const void*>(&ranks) != static_cast<const void*>(&plan.ranks()))
+        refuse<typename Plan::checking>(
+            plan.ranks(), error(errc::invalid_argument, "start", rank_in(plan.ranks()), -1,
+                                "the plan is of another communicator; pass the one that it was made with"));
+    return start(std::move(plan));
 }
 
 }  // namespace ddl
