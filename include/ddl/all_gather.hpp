@@ -44,8 +44,7 @@ private:
 /// A plan for this rank's block `in` and all elements `out`. Local; a wrong length throws here, on this rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
-    require_count<unchecked>(ranks, collective::all_gather, "in", size_of(in),
-                             block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
+    require_own_block<unchecked>(ranks, collective::all_gather, "in", in, out, "this rank's block of out");
     return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
                                                                            data_for(ranks, out), size_of(out)};
 }
@@ -60,8 +59,7 @@ auto all_gather_init(Transport& ranks, Data&& data) {
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void all_gather(Transport&& ranks, In&& in, Out&& out) {
-    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
-                            block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
+    require_own_block<Checking>(ranks, collective::all_gather, "in", in, out, "this rank's block of out");
     all_gather_init<Schedule, Checking>(ranks, in, out)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
@@ -72,8 +70,7 @@ void all_gather(Transport&& ranks, Data&& data) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
-    require_count<Checking>(ranks, collective::all_gather, "in", size_of(in),
-                            block(size_of(out), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of out");
+    require_own_block<Checking>(ranks, collective::all_gather, "in", in, out, "this rank's block of out");
     return start(all_gather_init<Schedule, Checking>(ranks, in, out));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>

@@ -52,7 +52,7 @@ void require_blocks(Transport& ranks, std::size_t count) {
 /// A plan for `in` and `out` of equal length, a multiple of the number of ranks. Local; a wrong length throws here.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
-    require_count<unchecked>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
+    require_alike<unchecked>(ranks, collective::all_to_all, in, out);
     require_blocks<unchecked>(ranks, size_of(in));
     return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
                                                                            data_for(ranks, out), size_of(in)};
@@ -69,7 +69,7 @@ auto all_to_all_init(Transport& ranks, Data&& data) {
 /// types; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void all_to_all(Transport&& ranks, In&& in, Out&& out) {
-    require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
+    require_alike<Checking>(ranks, collective::all_to_all, in, out);
     require_blocks<Checking>(ranks, size_of(in));
     all_to_all_init<Schedule, Checking>(ranks, in, out)();
 }
@@ -82,7 +82,7 @@ void all_to_all(Transport&& ranks, Data&& data) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto all_to_all_async(Transport& ranks, In&& in, Out&& out) {
-    require_count<Checking>(ranks, collective::all_to_all, "out", size_of(out), size_of(in), "as many as in");
+    require_alike<Checking>(ranks, collective::all_to_all, in, out);
     require_blocks<Checking>(ranks, size_of(in));
     return start(all_to_all_init<Schedule, Checking>(ranks, in, out));
 }

@@ -51,7 +51,7 @@ private:
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<unchecked>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
+    require_alike<unchecked>(ranks, collective::allreduce, in, out);
     return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
                                                                               data_for(ranks, out), size_of(in), op};
 }
@@ -67,7 +67,7 @@ auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 void allreduce(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
+    require_alike<Checking>(ranks, collective::allreduce, in, out);
     allreduce_init<Schedule, Checking>(ranks, in, out, op)();
 }
 /// Folds `data` of all ranks into `data` of every rank.
@@ -81,7 +81,7 @@ void allreduce(Transport&& ranks, Data&& data, Op op = {}) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<Checking>(ranks, collective::allreduce, "out", size_of(out), size_of(in), "as many as in");
+    require_alike<Checking>(ranks, collective::allreduce, in, out);
     return start(allreduce_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>

@@ -46,10 +46,8 @@ private:
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `gather_plan`.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks_in(ranks));
-    require_root<unchecked>(ranks, collective::gather, root);
-    if (rank_in(ranks) == root)
-        require_count<unchecked>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    const std::size_t count =
+        equal_blocks<unchecked>(ranks, collective::gather, "out", in, out, "in for each rank", root);
     return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in), data_for(ranks, out),
                                                                        count, root};
 }
@@ -57,10 +55,8 @@ auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 /// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks_in(ranks));
-    require_root<Checking>(ranks, collective::gather, root);
-    if (rank_in(ranks) == root)
-        require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    const std::size_t count =
+        equal_blocks<Checking>(ranks, collective::gather, "out", in, out, "in for each rank", root);
     gather_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{
         ranks, data_for(ranks, in), data_for(ranks, out), count, root}();
 }
@@ -68,10 +64,8 @@ void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(in) * static_cast<std::size_t>(ranks_in(ranks));
-    require_root<Checking>(ranks, collective::gather, root);
-    if (rank_in(ranks) == root)
-        require_count<Checking>(ranks, collective::gather, "out", size_of(out), count, "in for each rank");
+    const std::size_t count =
+        equal_blocks<Checking>(ranks, collective::gather, "out", in, out, "in for each rank", root);
     return start(gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
                                                                              data_for(ranks, out), count, root});
 }

@@ -48,8 +48,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
-    if (rank_in(ranks) == root)
-        require_count<unchecked>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
+    if (rank_in(ranks) == root) require_alike<unchecked>(ranks, collective::reduce, in, out);
     return reduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{
         ranks, data_for(ranks, in), data_for(ranks, out), size_of(in), op, root};
 }
@@ -67,8 +66,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
-    if (rank_in(ranks) == root)
-        require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
+    if (rank_in(ranks) == root) require_alike<Checking>(ranks, collective::reduce, in, out);
     reduce_init<Schedule, Checking>(ranks, in, out, op, root)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
@@ -83,8 +81,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport, con
           class Op = sum>
 auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
-    if (rank_in(ranks) == root)
-        require_count<Checking>(ranks, collective::reduce, "out", size_of(out), size_of(in), "as many as in");
+    if (rank_in(ranks) == root) require_alike<Checking>(ranks, collective::reduce, in, out);
     return start(reduce_init<Schedule, Checking>(ranks, in, out, op, root));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>

@@ -48,8 +48,7 @@ private:
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<unchecked>(ranks, collective::reduce_scatter, "out", size_of(out),
-                             block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
+    require_own_block<unchecked>(ranks, collective::reduce_scatter, "out", out, in, "this rank's block of in");
     return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{
         ranks, data_for(ranks, in), data_for(ranks, out), size_of(in), op};
 }
@@ -66,8 +65,7 @@ auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 void reduce_scatter(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
-                            block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
+    require_own_block<Checking>(ranks, collective::reduce_scatter, "out", out, in, "this rank's block of in");
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
@@ -80,8 +78,7 @@ void reduce_scatter(Transport&& ranks, Data&& data, Op op = {}) {
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
           class Op = sum>
 auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
-    require_count<Checking>(ranks, collective::reduce_scatter, "out", size_of(out),
-                            block(size_of(in), ranks_in(ranks), rank_in(ranks)).count, "this rank's block of in");
+    require_own_block<Checking>(ranks, collective::reduce_scatter, "out", out, in, "this rank's block of in");
     return start(reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
 }
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>

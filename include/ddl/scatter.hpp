@@ -46,10 +46,8 @@ private:
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `scatter_plan`.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks_in(ranks));
-    require_root<unchecked>(ranks, collective::scatter, root);
-    if (rank_in(ranks) == root)
-        require_count<unchecked>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
+    const std::size_t count =
+        equal_blocks<unchecked>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
     return scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
                                                                         data_for(ranks, out), count, root};
 }
@@ -57,10 +55,8 @@ auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
 /// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks_in(ranks));
-    require_root<Checking>(ranks, collective::scatter, root);
-    if (rank_in(ranks) == root)
-        require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
+    const std::size_t count =
+        equal_blocks<Checking>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
     scatter_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{
         ranks, data_for(ranks, in), data_for(ranks, out), count, root}();
 }
@@ -68,10 +64,8 @@ void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
 template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
 auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count = size_of(out) * static_cast<std::size_t>(ranks_in(ranks));
-    require_root<Checking>(ranks, collective::scatter, root);
-    if (rank_in(ranks) == root)
-        require_count<Checking>(ranks, collective::scatter, "in", size_of(in), count, "out for each rank");
+    const std::size_t count =
+        equal_blocks<Checking>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
     return start(scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
                                                                               data_for(ranks, out), count, root});
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call that is refused leaves behind: errors on all ranks, and nothing else.
+#include <ddl/all_gather.hpp>
+#include <ddl/all_to_all.hpp>
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/broadcast.hpp>
+#include <ddl/gather.hpp>
 #include <ddl/reduce.hpp>
+#include <ddl/reduce_scatter.hpp>
+#include <ddl/scatter.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <span>
 #include <tuple>
 
 #include "oracle.hpp"
@@ -48,6 +54,55 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_root_that_is_no_rank_is_an_invalid_argument, Pla
                       [&] { ddl::broadcast<ddl::direct>(ranks, data, 4); });
         require_error(ddl::errc::invalid_argument, "root is -1; name a rank from 0 to 3",
                       [&] { ddl::reduce<ddl::direct>(ranks, data, ddl::sum{}, -1); });
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranges_that_overlap_in_part_are_an_invalid_argument) {
+    places::threads::run(2, [](auto& ranks) {
+        std::vector<int> memory(16, 1);
+        const auto at = [&](std::size_t first, std::size_t count) { return std::span(memory).subspan(first, count); };
+        const auto refused = [&](auto call) {
+            require_error(ddl::errc::invalid_argument, "in and out overlap; pass two ranges that lie apart", call);
+        };
+        const bool is_root = ranks.rank() == 0;
+        for (const std::size_t first : {3U, 5U}) {  // 4 elements before those at 4, or after
+            refused([&] { ddl::allreduce(ranks, at(4, 4), at(first, 4)); });
+            refused([&] { ddl::allreduce_init(ranks, at(4, 4), at(first, 4)); });
+            refused([&] { ddl::allreduce_async(ranks, at(4, 4), at(first, 4)); });
+            refused([&] { ddl::all_to_all(ranks, at(4, 4), at(first, 4)); });
+            refused([&] { ddl::reduce_scatter(ranks, at(4, 4), at(first, 2)); });
+            refused([&] { ddl::all_gather(ranks, at(first, 2), at(4, 4)); });
+        }
+        const auto refused_by_the_root = [&](auto call) {
+            if (is_root) refused(call);
+            else require_error(ddl::errc::mismatch, "rank 0 has called with invalid arguments", call);
+        };
+        refused_by_the_root([&] { ddl::reduce(ranks, at(0, 4), at(1, 4)); });
+        refused_by_the_root([&] { ddl::gather(ranks, at(1, 2), at(0, 4)); });
+        refused_by_the_root([&] { ddl::scatter(ranks, at(0, 4), at(1, 2)); });
+        require(memory == std::vector<int>(16, 1), "something was written");
+    });
+}
+
+BOOST_AUTO_TEST_CASE(ranges_that_meet_are_taken_and_so_are_those_of_calls_in_place) {
+    places::threads::run(2, [](auto& ranks) {
+        std::vector<int> memory(8, 1);
+        const auto at = [&](std::size_t first, std::size_t count) { return std::span(memory).subspan(first, count); };
+        const auto mine = 2 * static_cast<std::size_t>(ranks.rank());
+        ddl::allreduce(ranks, at(0, 4), at(0, 4));
+        ddl::allreduce(ranks, at(0, 4), at(4, 4));
+        ddl::allreduce(ranks, at(4, 4), at(0, 4));
+        require(memory == std::vector<int>{8, 8, 8, 8, 4, 4, 4, 4}, "another sum");
+        ddl::all_to_all(ranks, at(0, 4), at(0, 4));
+        ddl::reduce_scatter(ranks, at(0, 4), at(mine, 2));
+        ddl::all_gather(ranks, at(mine, 2), at(0, 4));
+        require(memory == std::vector<int>{16, 16, 16, 16, 4, 4, 4, 4}, "another sum of blocks");
+        ddl::reduce(ranks, at(0, 4), ranks.rank() == 0 ? at(0, 4) : at(1, 4));
+        ddl::gather(ranks, at(mine, 2), ranks.rank() == 0 ? at(0, 4) : at(1, 4));
+        ddl::scatter(ranks, at(0, 4), ranks.rank() == 0 ? at(0, 2) : at(1, 2));
+        require(memory[1] == (ranks.rank() == 0 ? 32 : 16), "another block");
+        ddl::reduce_scatter(ranks, at(0, 1), ranks.rank() == 0 ? at(0, 1) : at(1, 0));
+        ddl::reduce_scatter(ranks, at(4, 1), ranks.rank() == 0 ? at(0, 1) : at(4, 0));
     });
 }
 

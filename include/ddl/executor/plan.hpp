@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/contiguous.hpp>
 #include <ddl/element/elements.hpp>
+#include <ddl/executor/arguments.hpp>
 #include <ddl/executor/compose.hpp>
 #include <ddl/executor/explain.hpp>
 #include <ddl/executor/over_cluster.hpp>
@@ -12,80 +12,9 @@
 #include <ddl/executor/over_memory.hpp>
 #include <ddl/executor/over_messages.hpp>
 #include <ddl/executor/over_staging.hpp>
-#include <ddl/executor/refusal.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
 namespace ddl {
-
-/// This rank, and how many there are. What is no communicator, which `compose` says, has a rank alone.
-template <class Transport>
-int rank_in(Transport& ranks) {
-    if constexpr (communicator<Transport>) return ranks.rank();
-    else return 0;
-}
-template <class Transport>
-int ranks_in(Transport& ranks) {
-    if constexpr (communicator<Transport>) return ranks.size();
-    else return 1;
-}
-
-/// Whether ranks have a device, as those of GPUs and of what stands for them: they take ranges that lie there.
-template <class Transport>
-inline constexpr bool has_device =
-    grid_transport<Transport> || staging_transport<Transport> || device_message_transport<Transport> ||
-    requires(Transport& ranks) { ranks.device(); };
-template <stacked_transport Transport>
-inline constexpr bool has_device<Transport> =
-    has_device<std::remove_reference_t<decltype(std::declval<Transport&>().node())>>;
-
-/// A class, so that ranges of several types print one error.
-template <class Transport>
-struct reaches_device_ranges {
-    static_assert(has_device<Transport>,
-                  "ddl: this range lies in a device, and these ranks know the host's memory alone; wrap them in "
-                  "ddl::staged, or pass a span of what the host reaches");
-};
-
-/// Where the elements lie that a call is given.
-template <class Transport, contiguous Range>
-constexpr auto data_for(Transport&, Range& range) noexcept {
-    if constexpr (device_range<Range>) static_cast<void>(reaches_device_ranges<Transport>{});
-    return data_of(range);
-}
-
-/// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
-template <class Checking, class Transport>
-[[noreturn]] void refuse(Transport& ranks, const error& reason) {
-    tell_refusal<Checking>(ranks);
-    throw reason;
-}
-
-/// `name` must hold `wanted` elements.
-template <class Checking, class Transport>
-void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted,
-                   const char* because) {
-    if (held == wanted) return;
-    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
-                                  "%s holds %zu elements, and needs %zu, %s", name, held, wanted, because));
-}
-
-/// `root` must be a rank.
-template <class Checking, class Transport>
-void require_root(Transport& ranks, collective what, int root) {
-    if (0 <= root && root < ranks_in(ranks)) return;
-    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
-                                  "root is %d; name a rank from 0 to %d", root, ranks_in(ranks) - 1));
-}
-
-/// The block of `count` elements that is `rank`'s in reduce-scatter, all-gather, gather and scatter.
-struct block_of {
-    std::size_t first;
-    std::size_t count;
-};
-constexpr block_of block(std::size_t count, int size, int rank) noexcept {
-    const partition blocks{count, size};
-    return {blocks.first(rank), blocks.length(rank)};
-}
 
 /// One line on a plan: schedule, transport, chunks, protocol, and why.
 template <class Plan>

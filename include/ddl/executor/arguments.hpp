@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/contiguous.hpp>
+#include <ddl/executor/partition.hpp>
+#include <ddl/executor/refusal.hpp>
+#include <ddl/transport/device_messages.hpp>
+#include <ddl/transport/grid_transport.hpp>
+#include <ddl/transport/staging_transport.hpp>
+
+#include <cstdint>
+
+namespace ddl {
+
+/// This rank, and how many there are. What is no communicator, which `compose` says, has a rank alone.
+template <class Transport>
+int rank_in(Transport& ranks) {
+    if constexpr (communicator<Transport>) return ranks.rank();
+    else return 0;
+}
+template <class Transport>
+int ranks_in(Transport& ranks) {
+    if constexpr (communicator<Transport>) return ranks.size();
+    else return 1;
+}
+
+/// Whether ranks have a device, as those of GPUs and of what stands for them: they take ranges that lie there.
+template <class Transport>
+inline constexpr bool has_device =
+    grid_transport<Transport> || staging_transport<Transport> || device_message_transport<Transport> ||
+    requires(Transport& ranks) { ranks.device(); };
+template <stacked_transport Transport>
+inline constexpr bool has_device<Transport> =
+    has_device<std::remove_reference_t<decltype(std::declval<Transport&>().node())>>;
+
+/// A class, so that ranges of several types print one error.
+template <class Transport>
+struct reaches_device_ranges {
+    static_assert(has_device<Transport>,
+                  "ddl: this range lies in a device, and these ranks know the host's memory alone; wrap them in "
+                  "ddl::staged, or pass a span of what the host reaches");
+};
+
+/// Where the elements lie that a call is given.
+template <class Transport, contiguous Range>
+constexpr auto data_for(Transport&, Range& range) noexcept {
+    if constexpr (device_range<Range>) static_cast<void>(reaches_device_ranges<Transport>{});
+    return data_of(range);
+}
+
+/// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
+template <class Checking, class Transport>
+[[noreturn]] void refuse(Transport& ranks, const error& reason) {
+    tell_refusal<Checking>(ranks);
+    throw reason;
+}
+
+/// The block of `count` elements that is `rank`'s in reduce-scatter, all-gather, gather and scatter.
+struct block_of {
+    std::size_t first;
+    std::size_t count;
+};
+constexpr block_of block(std::size_t count, int size, int rank) noexcept {
+    const partition blocks{count, size};
+    return {blocks.first(rank), blocks.length(rank)};
+}
+
+/// `name` must hold `wanted` elements.
+template <class Checking, class Transport>
+void require_count(Transport& ranks, collective what, const char* name, std::size_t held, std::size_t wanted,
+                   const char* because) {
+    if (held == wanted) return;
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
+                                  "%s holds %zu elements, and needs %zu, %s", name, held, wanted, because));
+}
+
+/// `part` must lie apart from `whole`, or `place` elements into it, as where a call is in place.
+template <class Checking, class Transport, contiguous Part, contiguous Whole>
+void require_apart(Transport& ranks, collective what, Part& part, Whole& whole, std::size_t place = 0) {
+    const auto begin_of = [](const auto* data, std::size_t at) { return reinterpret_cast<std::uintptr_t>(data + at); };
+    const auto first = begin_of(data_of(part), 0);
+    if (first == begin_of(data_of(whole), place) ||
+        begin_of(data_of(part), size_of(part)) <= begin_of(data_of(whole), 0) ||
+        begin_of(data_of(whole), size_of(whole)) <= first || size_of(part) == 0)
+        return;
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
+                                  "in and out overlap; pass two ranges that lie apart, or call in place"));
+}
+
+/// `in` and `out` must hold equally many elements, and be one range or lie apart.
+template <class Checking, class Transport, contiguous In, contiguous Out>
+void require_alike(Transport& ranks, collective what, In& in, Out& out) {
+    require_count<Checking>(ranks, what, "out", size_of(out), size_of(in), "as many as in");
+    require_apart<Checking>(ranks, what, out, in);
+}
+
+/// `part`, which is called `name`, must be as long as this rank's block of `whole`, and be that block or lie apart.
+template <class Checking, class Transport, contiguous Part, contiguous Whole>
+void require_own_block(Transport& ranks, collective what, const char* name, Part& part, Whole& whole,
+                       const char* because) {
+    const block_of mine = block(size_of(whole), ranks_in(ranks), rank_in(ranks));
+    require_count<Checking>(ranks, what, name, size_of(part), mine.count, because);
+    require_apart<Checking>(ranks, what, part, whole, mine.first);
+}
+
+/// `root` must be a rank.
+template <class Checking, class Transport>
+void require_root(Transport& ranks, collective what, int root) {
+    if (0 <= root && root < ranks_in(ranks)) return;
+    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
+                                  "root is %d; name a rank from 0 to %d", root, ranks_in(ranks) - 1));
+}
+
+/// Elements of a vector that has a block as long as `part` for each rank. On `root` that must be `whole`, called `name`, and `part`
+/// must be this rank's block of it or lie apart.
+template <class Checking, class Transport, contiguous Part, contiguous Whole>
+std::size_t equal_blocks(Transport& ranks, collective what, const char* name, Part& part, Whole& whole,
+                         const char* because, int root) {
+    const std::size_t count = size_of(part) * static_cast<std::size_t>(ranks_in(ranks));
+    require_root<Checking>(ranks, what, root);
+    if (rank_in(ranks) != root) return count;
+    require_count<Checking>(ranks, what, name, size_of(whole), count, because);
+    require_apart<Checking>(ranks, what, part, whole, size_of(part) * static_cast<std::size_t>(root));
+    return count;
+}
+
+}  // namespace ddl
