@@ -33,7 +33,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::all_gather, no_op, Transport>;
-    static constexpr bool valid = compose<collective::all_gather, no_op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::all_gather, no_op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -42,40 +42,40 @@ private:
 };
 
 /// A plan for this rank's block `in` and all elements `out`. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto all_gather_init(Transport& ranks, In&& in, Out&& out) {
     require_own_block<unchecked>(ranks, collective::all_gather, "in", in, out, "this rank's block of out");
-    return all_gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                           data_for(ranks, out), size_of(out)};
+    return all_gather_plan<element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count_for(out)};
 }
 /// A plan for `data`, in place: this rank's block of it is what this rank gives.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 auto all_gather_init(Transport& ranks, Data&& data) {
-    return all_gather_plan<element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_for(ranks, data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first,
-        data_for(ranks, data), size_of(data)};
+    return all_gather_plan<element_for<Data>, Schedule, Transport, Checking>{
+        ranks, input_for<Data, Data>(ranks, data) + block(count_for(data), ranks_in(ranks), rank_in(ranks)).first,
+        output_for<Data, Data>(ranks, data), count_for(data)};
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of every rank. All ranks call it with equal `out` sizes and types; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 void all_gather(Transport&& ranks, In&& in, Out&& out) {
     require_own_block<Checking>(ranks, collective::all_gather, "in", in, out, "this rank's block of out");
     all_gather_init<Schedule, Checking>(ranks, in, out)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 void all_gather(Transport&& ranks, Data&& data) {
     all_gather_init<Schedule, Checking>(ranks, data)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto all_gather_async(Transport& ranks, In&& in, Out&& out) {
     require_own_block<Checking>(ranks, collective::all_gather, "in", in, out, "this rank's block of out");
-    return start(all_gather_init<Schedule, Checking>(ranks, in, out));
+    return start(all_gather_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out)));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 auto all_gather_async(Transport& ranks, Data&& data) {
-    return start(all_gather_init<Schedule, Checking>(ranks, data));
+    return start(all_gather_init<Schedule, Checking>(ranks, std::forward<Data>(data)));
 }
 
 }  // namespace ddl

@@ -33,7 +33,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::all_to_all, no_op, Transport>;
-    static constexpr bool valid = compose<collective::all_to_all, no_op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::all_to_all, no_op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -50,46 +50,46 @@ void require_blocks(Transport& ranks, std::size_t count) {
 }
 
 /// A plan for `in` and `out` of equal length, a multiple of the number of ranks. Local; a wrong length throws here.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto all_to_all_init(Transport& ranks, In&& in, Out&& out) {
     require_alike<unchecked>(ranks, collective::all_to_all, in, out);
-    require_blocks<unchecked>(ranks, size_of(in));
-    return all_to_all_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                           data_for(ranks, out), size_of(in)};
+    require_blocks<unchecked>(ranks, count_for(in));
+    return all_to_all_plan<element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count_for(in)};
 }
 /// A plan for `data`, in place.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 auto all_to_all_init(Transport& ranks, Data&& data) {
-    require_blocks<unchecked>(ranks, size_of(data));
-    return all_to_all_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_for(ranks, data),
-                                                                            data_for(ranks, data), size_of(data)};
+    require_blocks<unchecked>(ranks, count_for(data));
+    return all_to_all_plan<element_for<Data>, Schedule, Transport, Checking>{
+        ranks, input_for<Data, Data>(ranks, data), output_for<Data, Data>(ranks, data), count_for(data)};
 }
 
 /// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and
 /// types; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 void all_to_all(Transport&& ranks, In&& in, Out&& out) {
     require_alike<Checking>(ranks, collective::all_to_all, in, out);
-    require_blocks<Checking>(ranks, size_of(in));
+    require_blocks<Checking>(ranks, count_for(in));
     all_to_all_init<Schedule, Checking>(ranks, in, out)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 void all_to_all(Transport&& ranks, Data&& data) {
-    require_blocks<Checking>(ranks, size_of(data));
+    require_blocks<Checking>(ranks, count_for(data));
     all_to_all_init<Schedule, Checking>(ranks, data)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto all_to_all_async(Transport& ranks, In&& in, Out&& out) {
     require_alike<Checking>(ranks, collective::all_to_all, in, out);
-    require_blocks<Checking>(ranks, size_of(in));
-    return start(all_to_all_init<Schedule, Checking>(ranks, in, out));
+    require_blocks<Checking>(ranks, count_for(in));
+    return start(all_to_all_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out)));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 auto all_to_all_async(Transport& ranks, Data&& data) {
-    require_blocks<Checking>(ranks, size_of(data));
-    return start(all_to_all_init<Schedule, Checking>(ranks, data));
+    require_blocks<Checking>(ranks, count_for(data));
+    return start(all_to_all_init<Schedule, Checking>(ranks, std::forward<Data>(data)));
 }
 
 }  // namespace ddl

@@ -38,7 +38,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::allreduce, Op, Transport>;
-    static constexpr bool valid = compose<collective::allreduce, Op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::allreduce, Op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -48,46 +48,46 @@ private:
 };
 
 /// A plan for `in` and `out` of equal length. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 auto allreduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_alike<unchecked>(ranks, collective::allreduce, in, out);
-    return allreduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                              data_for(ranks, out), size_of(in), op};
+    return allreduce_plan<Op, element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count_for(in), op};
 }
 /// A plan for `data`, in place.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 auto allreduce_init(Transport& ranks, Data&& data, Op op = {}) {
-    return allreduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_for(ranks, data), data_for(ranks, data), size_of(data), op};
+    return allreduce_plan<Op, element_for<Data>, Schedule, Transport, Checking>{
+        ranks, input_for<Data, Data>(ranks, data), output_for<Data, Data>(ranks, data), count_for(data), op};
 }
 
 /// Folds `in` of all ranks into `out` of every rank. All ranks call it with equal counts, types, ops and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 void allreduce(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_alike<Checking>(ranks, collective::allreduce, in, out);
     allreduce_init<Schedule, Checking>(ranks, in, out, op)();
 }
 /// Folds `data` of all ranks into `data` of every rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 void allreduce(Transport&& ranks, Data&& data, Op op = {}) {
     allreduce_init<Schedule, Checking>(ranks, data, op)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 auto allreduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_alike<Checking>(ranks, collective::allreduce, in, out);
-    return start(allreduce_init<Schedule, Checking>(ranks, in, out, op));
+    return start(allreduce_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out), op));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 auto allreduce_async(Transport& ranks, Data&& data, Op op = {}) {
-    return start(allreduce_init<Schedule, Checking>(ranks, data, op));
+    return start(allreduce_init<Schedule, Checking>(ranks, std::forward<Data>(data), op));
 }
 
 /// Room to pack `count` elements, which is needed before a call can be announced. Without it this rank refuses the call.
@@ -112,14 +112,17 @@ Element* room_or_refuse(Transport& ranks, std::size_t count) {
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
 void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
     using tensor = std::remove_reference_t<decltype(*std::begin(tensors))>;
-    using element_type = element_of<tensor>;
     using transport = std::remove_reference_t<Transport>;
     using schedule = schedule_of<Schedule, collective::allreduce, Op, transport>;
-    if constexpr (!writable<tensor>) {
+    if constexpr (!contiguous<tensor>) {
+        static_assert(contiguous<tensor>,
+                      "ddl: allreduce_n takes a range of contiguous ranges; pass a vector of vectors or of spans");
+    } else if constexpr (!writable<tensor>) {
         static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
     } else if constexpr (device_range<tensor> && !has_device<transport>) {
         static_cast<void>(reaches_device_ranges<transport>{});
-    } else if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport>()) {
+    } else if constexpr (compose<collective::allreduce, Op, element_of<tensor>, schedule, transport, Checking>()) {
+        using element_type = element_of<tensor>;
         const fusion<element_type, std::remove_reference_t<Tensors>> vectors{tensors, fusion_limits_of<transport>};
         if constexpr (grid_transport<transport>) {
             allreduce_n_over<schedule, Checking>(ranks, tensors, vectors.sizes(), op);

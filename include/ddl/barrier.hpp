@@ -13,7 +13,7 @@ template <class Schedule = tuned, class Checking = checked, class Transport>
 void barrier(Transport&& ranks) {
     using transport = std::remove_reference_t<Transport>;
     using schedule = schedule_of<Schedule, collective::barrier, no_op, transport>;
-    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, transport>())
+    if constexpr (compose<collective::barrier, no_op, std::byte, schedule, transport, Checking>())
         barrier_over<schedule, Checking>(ranks);
 }
 

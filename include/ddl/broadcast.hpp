@@ -32,7 +32,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::broadcast, no_op, Transport>;
-    static constexpr bool valid = compose<collective::broadcast, no_op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::broadcast, no_op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     Element* data_;
@@ -41,25 +41,25 @@ private:
 };
 
 /// A plan for `data`, which every rank holds in equal length. Local; a wrong root throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 auto broadcast_init(Transport& ranks, Data&& data, int root = 0) {
     require_root<unchecked>(ranks, collective::broadcast, root);
-    return broadcast_plan<element_of<Data>, Schedule, Transport, Checking>{ranks, data_for(ranks, data), size_of(data),
-                                                                           root};
+    return broadcast_plan<element_for<Data>, Schedule, Transport, Checking>{ranks, output_for<Data, Data>(ranks, data),
+                                                                            count_for(data), root};
 }
 
 /// Copies `data` of `root` to `data` of every rank. All ranks call it with equal counts, types and roots; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 void broadcast(Transport&& ranks, Data&& data, int root = 0) {
     require_root<Checking>(ranks, collective::broadcast, root);
     broadcast_init<Schedule, Checking>(ranks, data, root)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffer belongs to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data>
 auto broadcast_async(Transport& ranks, Data&& data, int root = 0) {
     require_root<Checking>(ranks, collective::broadcast, root);
-    return start(broadcast_init<Schedule, Checking>(ranks, data, root));
+    return start(broadcast_init<Schedule, Checking>(ranks, std::forward<Data>(data), root));
 }
 
 }  // namespace ddl

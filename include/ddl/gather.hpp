@@ -33,7 +33,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::gather, no_op, Transport>;
-    static constexpr bool valid = compose<collective::gather, no_op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::gather, no_op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -44,30 +44,26 @@ private:
 
 /// A plan for equal blocks: `in` is one, and on the root `out` holds one for each rank; elsewhere `out` may be empty.
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `gather_plan`.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto gather_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count =
         equal_blocks<unchecked>(ranks, collective::gather, "out", in, out, "in for each rank", root);
-    return gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in), data_for(ranks, out),
-                                                                       count, root};
+    return gather_plan<element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count, root};
 }
 
 /// Gathers `in` of all ranks, in rank order, in `out` of `root`. All ranks call it with equal counts, types and roots; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 void gather(Transport&& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count =
-        equal_blocks<Checking>(ranks, collective::gather, "out", in, out, "in for each rank", root);
-    gather_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{
-        ranks, data_for(ranks, in), data_for(ranks, out), count, root}();
+    equal_blocks<Checking>(ranks, collective::gather, "out", in, out, "in for each rank", root);
+    gather_init<Schedule, Checking>(ranks, in, out, root)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto gather_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count =
-        equal_blocks<Checking>(ranks, collective::gather, "out", in, out, "in for each rank", root);
-    return start(gather_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                             data_for(ranks, out), count, root});
+    equal_blocks<Checking>(ranks, collective::gather, "out", in, out, "in for each rank", root);
+    return start(gather_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out), root));
 }
 
 }  // namespace ddl

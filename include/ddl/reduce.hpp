@@ -33,7 +33,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::reduce, Op, Transport>;
-    static constexpr bool valid = compose<collective::reduce, Op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::reduce, Op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -44,32 +44,32 @@ private:
 };
 
 /// A plan for `in` and, on the root, `out` of equal length. Local; a wrong length or root throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 auto reduce_init(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
     if (rank_in(ranks) == root) require_alike<unchecked>(ranks, collective::reduce, in, out);
-    return reduce_plan<Op, element_of<Out>, Schedule, Transport, Checking>{
-        ranks, data_for(ranks, in), data_for(ranks, out), size_of(in), op, root};
+    return reduce_plan<Op, element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count_for(in), op, root};
 }
 /// A plan for `data`: on the root it becomes the result, elsewhere it is only read.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 auto reduce_init(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<unchecked>(ranks, collective::reduce, root);
-    return reduce_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_for(ranks, data), data_for(ranks, data), size_of(data), op, root};
+    return reduce_plan<Op, element_for<Data>, Schedule, Transport, Checking>{
+        ranks, input_for<Data, Data>(ranks, data), output_for<Data, Data>(ranks, data), count_for(data), op, root};
 }
 
 /// Folds `in` of all ranks into `out` of `root`. All ranks call it with equal counts, types, ops, roots and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 void reduce(Transport&& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
     if (rank_in(ranks) == root) require_alike<Checking>(ranks, collective::reduce, in, out);
     reduce_init<Schedule, Checking>(ranks, in, out, op, root)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 void reduce(Transport&& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
@@ -77,18 +77,18 @@ void reduce(Transport&& ranks, Data&& data, Op op = {}, int root = 0) {
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 auto reduce_async(Transport& ranks, In&& in, Out&& out, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
     if (rank_in(ranks) == root) require_alike<Checking>(ranks, collective::reduce, in, out);
-    return start(reduce_init<Schedule, Checking>(ranks, in, out, op, root));
+    return start(reduce_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out), op, root));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 auto reduce_async(Transport& ranks, Data&& data, Op op = {}, int root = 0) {
     require_root<Checking>(ranks, collective::reduce, root);
-    return start(reduce_init<Schedule, Checking>(ranks, data, op, root));
+    return start(reduce_init<Schedule, Checking>(ranks, std::forward<Data>(data), op, root));
 }
 
 }  // namespace ddl

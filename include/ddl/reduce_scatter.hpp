@@ -35,7 +35,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::reduce_scatter, Op, Transport>;
-    static constexpr bool valid = compose<collective::reduce_scatter, Op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::reduce_scatter, Op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -45,46 +45,47 @@ private:
 };
 
 /// A plan for all elements `in` and this rank's block `out`. Local; a wrong length throws here, on this rank.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 auto reduce_scatter_init(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_own_block<unchecked>(ranks, collective::reduce_scatter, "out", out, in, "this rank's block of in");
-    return reduce_scatter_plan<Op, element_of<Out>, Schedule, Transport, Checking>{
-        ranks, data_for(ranks, in), data_for(ranks, out), size_of(in), op};
+    return reduce_scatter_plan<Op, element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count_for(in), op};
 }
 /// A plan for `data`, in place: this rank's block of it becomes the result.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 auto reduce_scatter_init(Transport& ranks, Data&& data, Op op = {}) {
-    return reduce_scatter_plan<Op, element_of<Data>, Schedule, Transport, Checking>{
-        ranks, data_for(ranks, data),
-        data_for(ranks, data) + block(size_of(data), ranks_in(ranks), rank_in(ranks)).first, size_of(data), op};
+    return reduce_scatter_plan<Op, element_for<Data>, Schedule, Transport, Checking>{
+        ranks, input_for<Data, Data>(ranks, data),
+        output_for<Data, Data>(ranks, data) + block(count_for(data), ranks_in(ranks), rank_in(ranks)).first,
+        count_for(data), op};
 }
 
 /// Folds block `rank` of `in` of all ranks into `out`. All ranks call it with equal counts, types, ops and schedules; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 void reduce_scatter(Transport&& ranks, In&& in, Out&& out, Op op = {}) {
     require_own_block<Checking>(ranks, collective::reduce_scatter, "out", out, in, "this rank's block of in");
     reduce_scatter_init<Schedule, Checking>(ranks, in, out, op)();
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 void reduce_scatter(Transport&& ranks, Data&& data, Op op = {}) {
     reduce_scatter_init<Schedule, Checking>(ranks, data, op)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out,
-          class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>
+    requires(!no_range<std::remove_reference_t<Out>>)
 auto reduce_scatter_async(Transport& ranks, In&& in, Out&& out, Op op = {}) {
     require_own_block<Checking>(ranks, collective::reduce_scatter, "out", out, in, "this rank's block of in");
-    return start(reduce_scatter_init<Schedule, Checking>(ranks, in, out, op));
+    return start(reduce_scatter_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out), op));
 }
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous Data, class Op = sum>
+template <class Schedule = tuned, class Checking = checked, class Transport, class Data, class Op = sum>
     requires no_range<Op>
 auto reduce_scatter_async(Transport& ranks, Data&& data, Op op = {}) {
-    return start(reduce_scatter_init<Schedule, Checking>(ranks, data, op));
+    return start(reduce_scatter_init<Schedule, Checking>(ranks, std::forward<Data>(data), op));
 }
 
 }  // namespace ddl

@@ -33,7 +33,7 @@ public:
 
 private:
     using schedule = schedule_of<Schedule, collective::scatter, no_op, Transport>;
-    static constexpr bool valid = compose<collective::scatter, no_op, Element, schedule, Transport>();
+    static constexpr bool valid = compose<collective::scatter, no_op, Element, schedule, Transport, Checking>();
 
     Transport* ranks_;
     const Element* in_;
@@ -44,30 +44,26 @@ private:
 
 /// A plan for equal blocks: `out` is one, and on the root `in` holds one for each rank; elsewhere `in` may be empty.
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `scatter_plan`.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto scatter_init(Transport& ranks, In&& in, Out&& out, int root = 0) {
     const std::size_t count =
         equal_blocks<unchecked>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
-    return scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                        data_for(ranks, out), count, root};
+    return scatter_plan<element_for<In, Out>, Schedule, Transport, Checking>{
+        ranks, input_for<In, Out>(ranks, in), output_for<In, Out>(ranks, out), count, root};
 }
 
 /// Scatters `in` of `root`, in rank order, to `out` of all ranks. All ranks call it with equal counts, types and roots; blocks.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 void scatter(Transport&& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count =
-        equal_blocks<Checking>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
-    scatter_plan<element_of<Out>, Schedule, std::remove_reference_t<Transport>, Checking>{
-        ranks, data_for(ranks, in), data_for(ranks, out), count, root}();
+    equal_blocks<Checking>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
+    scatter_init<Schedule, Checking>(ranks, in, out, root)();
 }
 
 /// The same without blocking: a `ddl::request`. The buffers belong to the call until it is done.
-template <class Schedule = tuned, class Checking = checked, class Transport, contiguous In, contiguous Out>
+template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 auto scatter_async(Transport& ranks, In&& in, Out&& out, int root = 0) {
-    const std::size_t count =
-        equal_blocks<Checking>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
-    return start(scatter_plan<element_of<Out>, Schedule, Transport, Checking>{ranks, data_for(ranks, in),
-                                                                              data_for(ranks, out), count, root});
+    equal_blocks<Checking>(ranks, collective::scatter, "in", out, in, "out for each rank", root);
+    return start(scatter_init<Schedule, Checking>(ranks, std::forward<In>(in), std::forward<Out>(out), root));
 }
 
 }  // namespace ddl

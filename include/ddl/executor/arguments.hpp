@@ -41,11 +41,56 @@ struct reaches_device_ranges {
                   "ddl::staged, or pass a span of what the host reaches");
 };
 
+/// Whether ranges can be those of a call: where `In` is read and `Out` written. The first mismatch is the only error.
+template <class In, class Out>
+consteval bool ranges_fit() {
+    if constexpr (!contiguous<In> || !contiguous<Out>) {
+        static_assert(contiguous<In> && contiguous<Out>,
+                      "ddl: this is no contiguous range; pass a vector, an array or a span: std::span{&x, 1} for one "
+                      "value, std::span{data, count} for a pointer");
+    } else if constexpr (!std::same_as<std::remove_const_t<element_of<In>>, std::remove_const_t<element_of<Out>>>) {
+        static_assert(std::same_as<std::remove_const_t<element_of<In>>, std::remove_const_t<element_of<Out>>>,
+                      "ddl: in and out hold different elements; pass one type");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/// The element of a call with these ranges: that of `Out`, `const` kept.
+template <class In, class Out, bool Fit = ranges_fit<std::remove_reference_t<In>, std::remove_reference_t<Out>>()>
+struct element_given {
+    using type = refused_element;
+};
+template <class In, class Out>
+struct element_given<In, Out, true> {
+    using type = element_of<Out>;
+};
+template <class In, class Out = In>
+using element_for = typename element_given<In, Out>::type;
+
 /// Where the elements lie that a call is given.
 template <class Transport, contiguous Range>
 constexpr auto data_for(Transport&, Range& range) noexcept {
     if constexpr (device_range<Range>) static_cast<void>(reaches_device_ranges<Transport>{});
     return data_of(range);
+}
+
+/// The same of the ranges that a call reads and writes; null if these have been refused.
+template <class In, class Out, class Transport>
+constexpr const element_for<In, Out>* input_for(Transport& ranks, std::remove_reference_t<In>& in) noexcept {
+    if constexpr (std::same_as<element_for<In, Out>, refused_element>) return nullptr;
+    else return data_for(ranks, in);
+}
+template <class In, class Out, class Transport>
+constexpr element_for<In, Out>* output_for(Transport& ranks, std::remove_reference_t<Out>& out) noexcept {
+    if constexpr (std::same_as<element_for<In, Out>, refused_element>) return nullptr;
+    else return data_for(ranks, out);
+}
+template <class Range>
+constexpr std::size_t count_for(Range& range) noexcept {
+    if constexpr (contiguous<Range>) return size_of(range);
+    else return 0;
 }
 
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
@@ -75,31 +120,35 @@ void require_count(Transport& ranks, collective what, const char* name, std::siz
 }
 
 /// `part` must lie apart from `whole`, or `place` elements into it, as where a call is in place.
-template <class Checking, class Transport, contiguous Part, contiguous Whole>
+template <class Checking, class Transport, class Part, class Whole>
 void require_apart(Transport& ranks, collective what, Part& part, Whole& whole, std::size_t place = 0) {
-    const auto begin_of = [](const auto* data, std::size_t at) { return reinterpret_cast<std::uintptr_t>(data + at); };
-    const auto first = begin_of(data_of(part), 0);
-    if (first == begin_of(data_of(whole), place) ||
-        begin_of(data_of(part), size_of(part)) <= begin_of(data_of(whole), 0) ||
-        begin_of(data_of(whole), size_of(whole)) <= first || size_of(part) == 0)
-        return;
-    refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
-                                  "in and out overlap; pass two ranges that lie apart, or call in place"));
+    if constexpr (contiguous<Part> && contiguous<Whole>) {
+        const auto begin_of = [](const auto* data, std::size_t at) {
+            return reinterpret_cast<std::uintptr_t>(data + at);
+        };
+        const auto first = begin_of(data_of(part), 0);
+        if (first == begin_of(data_of(whole), place) ||
+            begin_of(data_of(part), size_of(part)) <= begin_of(data_of(whole), 0) ||
+            begin_of(data_of(whole), size_of(whole)) <= first || size_of(part) == 0)
+            return;
+        refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
+                                      "in and out overlap; pass two ranges that lie apart, or call in place"));
+    }
 }
 
 /// `in` and `out` must hold equally many elements, and be one range or lie apart.
-template <class Checking, class Transport, contiguous In, contiguous Out>
+template <class Checking, class Transport, class In, class Out>
 void require_alike(Transport& ranks, collective what, In& in, Out& out) {
-    require_count<Checking>(ranks, what, "out", size_of(out), size_of(in), "as many as in");
+    require_count<Checking>(ranks, what, "out", count_for(out), count_for(in), "as many as in");
     require_apart<Checking>(ranks, what, out, in);
 }
 
 /// `part`, which is called `name`, must be as long as this rank's block of `whole`, and be that block or lie apart.
-template <class Checking, class Transport, contiguous Part, contiguous Whole>
+template <class Checking, class Transport, class Part, class Whole>
 void require_own_block(Transport& ranks, collective what, const char* name, Part& part, Whole& whole,
                        const char* because) {
-    const block_of mine = block(size_of(whole), ranks_in(ranks), rank_in(ranks));
-    require_count<Checking>(ranks, what, name, size_of(part), mine.count, because);
+    const block_of mine = block(count_for(whole), ranks_in(ranks), rank_in(ranks));
+    require_count<Checking>(ranks, what, name, count_for(part), mine.count, because);
     require_apart<Checking>(ranks, what, part, whole, mine.first);
 }
 
@@ -113,14 +162,14 @@ void require_root(Transport& ranks, collective what, int root) {
 
 /// Elements of a vector that has a block as long as `part` for each rank. On `root` that must be `whole`, called `name`, and `part`
 /// must be this rank's block of it or lie apart.
-template <class Checking, class Transport, contiguous Part, contiguous Whole>
+template <class Checking, class Transport, class Part, class Whole>
 std::size_t equal_blocks(Transport& ranks, collective what, const char* name, Part& part, Whole& whole,
                          const char* because, int root) {
-    const std::size_t count = size_of(part) * static_cast<std::size_t>(ranks_in(ranks));
+    const std::size_t count = count_for(part) * static_cast<std::size_t>(ranks_in(ranks));
     require_root<Checking>(ranks, what, root);
     if (rank_in(ranks) != root) return count;
-    require_count<Checking>(ranks, what, name, size_of(whole), count, because);
-    require_apart<Checking>(ranks, what, part, whole, size_of(part) * static_cast<std::size_t>(root));
+    require_count<Checking>(ranks, what, name, count_for(whole), count, because);
+    require_apart<Checking>(ranks, what, part, whole, count_for(part) * static_cast<std::size_t>(root));
     return count;
 }
 

@@ -45,6 +45,9 @@ struct unchecked {
     static constexpr bool compares = false;
 };
 
+template <class Type>
+concept checking_policy = requires { requires std::same_as<decltype(Type::compares), const bool>; };
+
 /// What ranks compare of a call.
 struct call_terms {
     std::uint64_t count = 0;  // elements of the whole vector
@@ -103,6 +106,8 @@ static_assert(sizeof(call_record) == 88);
 
 /// Stands for "no op" in collectives that only move data.
 struct no_op {};
+/// Stands for the element of a call whose ranges the compiler has refused, so that nothing else is said of it.
+struct refused_element {};
 
 template <class Op, class Element>
 inline constexpr call_names names_of_types = [] {

@@ -55,12 +55,14 @@ template <class Schedule>
 concept across_a_library = std::same_as<Schedule, tuned> || std::same_as<typename Schedule::inner, direct>;
 
 /// Holds the policies of a call against each other. The first mismatch is the only error a user sees.
-template <collective What, class Op, class Element, class Schedule, class Transport>
+template <collective What, class Op, class Element, class Schedule, class Transport, class Checking = checked>
 consteval bool compose() {
     constexpr bool reduces_values = !std::same_as<Op, no_op>;
     // over levels a reduction is an allreduce of which the others drop the result
     constexpr collective ordered_as = stacked_transport<Transport> ? collective::allreduce : What;
-    if constexpr (!communicator<Transport>) {
+    if constexpr (std::same_as<Element, refused_element>) {
+        return false;  // which has been said
+    } else if constexpr (!communicator<Transport>) {
         static_assert(communicator<Transport>,
                       "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
     } else if constexpr (std::is_const_v<Element>) {
@@ -73,6 +75,9 @@ consteval bool compose() {
     } else if constexpr (!is_schedule<Schedule>) {
         static_assert(is_schedule<Schedule>,
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
+    } else if constexpr (!checking_policy<Checking>) {
+        static_assert(checking_policy<Checking>,
+                      "ddl: after the schedule comes ddl::checked or ddl::unchecked; pass an op as an argument");
     } else if constexpr (requires { Transport::chooses_schedule; } && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>, "ddl: NCCL chooses its schedule itself; name none");
     } else if constexpr (library_inside<Transport> && What != collective::allreduce && What != collective::reduce &&
@@ -92,7 +97,7 @@ consteval bool compose() {
                       "ddl: ddl::layered carries allreduce, reduce, broadcast and barrier; pass a ddl::cluster");
     } else if constexpr (staging_transport<Transport>) {
         using host = std::remove_reference_t<decltype(std::declval<Transport&>().host())>;
-        return compose<What, Op, Element, schedule_of<Schedule, What, Op, host>, host>();
+        return compose<What, Op, Element, schedule_of<Schedule, What, Op, host>, host, Checking>();
     } else if constexpr (device_message_transport<Transport> && !std::same_as<Schedule, direct>) {
         static_assert(std::same_as<Schedule, direct>,
                       "ddl: messages of device memory go to all ranks at once; write ddl::direct, or name no schedule");

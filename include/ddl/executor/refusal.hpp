@@ -10,7 +10,8 @@ namespace ddl {
 /// so, and the communicator is as good as before. The reason is this rank's own to throw.
 template <class Checking, class Transport>
 void tell_refusal(Transport& ranks) {
-    if constexpr (Checking::compares && communicator<Transport>) {
+    if constexpr (checking_policy<Checking> && communicator<Transport>) {
+        if constexpr (!Checking::compares) return;
         try {
             barrier_over<direct, checked>(ranks, collective::refused);
         } catch (const error&) {
