@@ -95,7 +95,8 @@ BOOST_AUTO_TEST_CASE(shared_memory_inside_and_mpi_across) {
         ddl::mpi wire = world.split(world_rank() % members, world_rank());
         ddl::layered levels{node, wire};
         expect_all_collectives(levels);
-        const std::string line = ddl::explain(ddl::allreduce_init(levels, std::vector<float>(10))).c_str();
+        std::vector<float> data(10);
+        const std::string line = ddl::explain(ddl::allreduce_init(levels, data)).c_str();
         BOOST_TEST(line.find("inside shared_memory with " + std::to_string(members) + " ranks, across mpi") !=
                        std::string::npos,
                    line);

@@ -24,7 +24,8 @@ BOOST_AUTO_TEST_CASE(a_call_is_done_when_it_returns) {
 BOOST_AUTO_TEST_CASE(an_error_waits_in_its_request) {
     on_every_transport([](auto& ranks) {
         if (ranks.size() == 1) return;
-        const ddl::request sum = ddl::allreduce_async(ranks, std::vector<float>(ranks.rank() == 0 ? 10 : 11));
+        std::vector<float> unlike(ranks.rank() == 0 ? 10 : 11);
+        const ddl::request sum = ddl::allreduce_async(ranks, unlike);
         const ddl::error failure = failure_of([&] { sum.wait(); });
         BOOST_TEST(says(failure, ddl::errc::mismatch, "pass equal counts on every rank"), failure.what());
     });

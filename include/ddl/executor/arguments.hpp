@@ -76,16 +76,37 @@ constexpr auto data_for(Transport&, Range& range) noexcept {
     return data_of(range);
 }
 
-/// The same of the ranges that a call reads and writes; null if these have been refused.
+/// It keeps its elements itself, as a vector does: where it is const, so are they. A view, such as a span, refers to others'.
+template <class Range>
+concept keeps_elements =
+    contiguous<Range> && contiguous<const Range> && !std::same_as<element_of<Range>, element_of<const Range>>;
+
+/// A class, so that `in` and `out` of one type print one error.
+template <class Range>
+struct outlives_its_call {
+    static_assert(std::is_lvalue_reference_v<Range> || !keeps_elements<Range>,
+                  "ddl: a plan or nonblocking call would refer to a temporary that is gone; name it first");
+};
+
+/// The same of the ranges that a plan reads and writes; null if these have been refused. A temporary has its type for `In` or
+/// `Out`, all else a reference to it.
 template <class In, class Out, class Transport>
 constexpr const element_for<In, Out>* input_for(Transport& ranks, std::remove_reference_t<In>& in) noexcept {
-    if constexpr (std::same_as<element_for<In, Out>, refused_element>) return nullptr;
-    else return data_for(ranks, in);
+    if constexpr (std::same_as<element_for<In, Out>, refused_element>) {
+        return nullptr;
+    } else {
+        static_cast<void>(outlives_its_call<In>{});
+        return data_for(ranks, in);
+    }
 }
 template <class In, class Out, class Transport>
 constexpr element_for<In, Out>* output_for(Transport& ranks, std::remove_reference_t<Out>& out) noexcept {
-    if constexpr (std::same_as<element_for<In, Out>, refused_element>) return nullptr;
-    else return data_for(ranks, out);
+    if constexpr (std::same_as<element_for<In, Out>, refused_element>) {
+        return nullptr;
+    } else {
+        static_cast<void>(outlives_its_call<Out>{});
+        return data_for(ranks, out);
+    }
 }
 template <class Range>
 constexpr std::size_t count_for(Range& range) noexcept {
