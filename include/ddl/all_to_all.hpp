@@ -44,9 +44,11 @@ private:
 /// `count` must be a multiple of the number of ranks.
 template <class Checking, class Transport>
 void require_blocks(Transport& ranks, std::size_t count) {
-    const auto size = static_cast<std::size_t>(ranks_in(ranks));
-    require_count<Checking>(ranks, collective::all_to_all, "in", count, count / size * size,
-                            "a block of equal length for each rank");
+    if (count % static_cast<std::size_t>(ranks_in(ranks)) == 0) return;
+    refuse<Checking>(
+        ranks, error(errc::invalid_argument, to_string(collective::all_to_all), rank_in(ranks), -1,
+                     "in holds %zu elements, one block of equal length for each rank; pass a multiple of %d", count,
+                     ranks_in(ranks)));
 }
 
 /// A plan for `in` and `out` of equal length, a multiple of the number of ranks. Local; a wrong length throws here.

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -47,7 +48,12 @@ public:
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
             throw error(errc::out_of_memory, "shared_allocator", -1, -1, "%zu elements of %zu bytes; use fewer", count,
                         sizeof(T));
-        return reinterpret_cast<T*>(source_.allocate(count * sizeof(T)));
+        try {
+            return reinterpret_cast<T*>(source_.allocate(count * sizeof(T)));
+        } catch (const std::bad_alloc&) {
+            throw error(errc::out_of_memory, "shared_allocator", -1, -1, "%zu bytes are not to be had; use less",
+                        count * sizeof(T));
+        }
     }
     void deallocate(T* data, std::size_t count) noexcept {
         source_.deallocate(reinterpret_cast<std::byte*>(data), count * sizeof(T));

@@ -91,9 +91,10 @@ BOOST_AUTO_TEST_CASE(a_wrong_length_throws_on_this_rank_alone_when_the_plan_is_m
         require_error(ddl::errc::invalid_argument,
                       "scatter, rank 0: in holds 4 elements, and needs 6, out for each rank",
                       [&] { ddl::scatter_init(ranks, four, three); });
-        require_error(ddl::errc::invalid_argument,
-                      "all_to_all, rank 0: in holds 3 elements, and needs 2, a block of equal length",
-                      [&] { ddl::all_to_all_init(ranks, three); });
+        require_error(
+            ddl::errc::invalid_argument,
+            "all_to_all, rank 0: in holds 3 elements, one block of equal length for each rank; pass a multiple of 2",
+            [&] { ddl::all_to_all_init(ranks, three); });
         require_error(ddl::errc::invalid_argument, "broadcast, rank 0: root is 2; name a rank from 0 to 1",
                       [&] { ddl::broadcast_init(ranks, four, 2); });
     });

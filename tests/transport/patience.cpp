@@ -4,7 +4,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstdlib>
+#include <limits>
 
 #include "../collective/require.hpp"
 
@@ -14,6 +16,19 @@ using namespace std::chrono_literals;
 
 static_assert(timeout{}.seconds == 600, "ten minutes, if nobody says otherwise");
 static_assert(timeout{2.5}.seconds == 2.5 && timeout{1500ms}.seconds == 1.5 && timeout{2min}.seconds == 120);
+
+static_assert(std::convertible_to<std::chrono::minutes, timeout>, "it says its unit");
+static_assert(!std::convertible_to<double, timeout>, "a bare number does not");
+
+BOOST_AUTO_TEST_CASE(a_timeout_is_a_number_and_not_negative) {
+    BOOST_TEST(timeout{0}.seconds == 0);
+    for (const double wrong : {-5.0, std::numeric_limits<double>::quiet_NaN()}) {
+        const auto failure = error_of([&] { timeout{wrong}; });
+        BOOST_TEST((failure.code() == ddl::errc::invalid_argument));
+        BOOST_TEST(std::string(failure.what()).find("pass 0 or more") != std::string::npos, failure.what());
+    }
+    BOOST_CHECK_THROW(timeout{-1s}, ddl::error);
+}
 
 BOOST_AUTO_TEST_CASE(a_wait_ends_after_its_limit_and_not_before) {
     const double start = ddl::now();

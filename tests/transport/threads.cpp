@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/buffer.hpp>
+
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -33,6 +35,21 @@ BOOST_AUTO_TEST_CASE(a_team_has_one_rank_or_more) {
     const auto failure = error_of([] { threads::run(0, [](threads&) {}); });
     BOOST_TEST(failure.what() == "threads::run: 0 ranks; ask for one or more");
     BOOST_TEST((failure.code() == ddl::errc::invalid_argument));
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_is_not_to_be_had_is_an_error) {
+    threads::run(1, [](threads& team) {
+        for (const std::size_t bytes : {std::size_t{1} << 63, static_cast<std::size_t>(-1)}) {
+            require_error(ddl::errc::out_of_memory, "bytes are not to be had; use less", [&] {
+                ddl::buffer<char>{team, bytes};
+            });
+            bool refused = false;
+            try {
+                team.deallocate(team.allocate(bytes), bytes);
+            } catch (const std::bad_alloc&) { refused = true; }
+            require(refused, "more than there is was handed out");
+        }
+    });
 }
 
 BOOST_AUTO_TEST_CASE(what_is_written_before_advance_is_seen_after_await) {

@@ -62,11 +62,17 @@ consteval bool compose() {
     constexpr collective ordered_as = stacked_transport<Transport> ? collective::allreduce : What;
     if constexpr (std::same_as<Element, refused_element>) {
         return false;  // which has been said
+    } else if constexpr (std::is_const_v<Transport> && communicator<std::remove_const_t<Transport>>) {
+        static_assert(!std::is_const_v<Transport>,
+                      "ddl: this communicator is const, and calls change it; pass one that is not");
     } else if constexpr (!communicator<Transport>) {
         static_assert(communicator<Transport>,
                       "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
     } else if constexpr (std::is_const_v<Element>) {
         static_assert(!std::is_const_v<Element>, "ddl: the output is const; pass a range that can be written to");
+    } else if constexpr (std::is_pointer_v<Element> || std::is_array_v<Element>) {
+        static_assert(!std::is_pointer_v<Element> && !std::is_array_v<Element>,
+                      "ddl: pointers and arrays are no elements; pass one span of all the values");
     } else if constexpr (!element<Element>) {
         static_assert(element<Element>,
                       "ddl: an element must be trivially copyable; pass plain values, or a struct of them");

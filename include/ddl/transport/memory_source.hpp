@@ -4,6 +4,7 @@
 #include <ddl/transport/huge_pages.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -58,6 +59,7 @@ public:
 
 private:
     static std::byte* allocate_own(void*, std::size_t bytes) {
+        if (bytes > PTRDIFF_MAX) throw std::bad_alloc{};  // `operator new` may round it up to none
         auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
         advise_huge_pages(data, bytes);
         return data;

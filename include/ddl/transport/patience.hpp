@@ -14,12 +14,16 @@ namespace ddl {
 /// How long a rank waits for its peers before it gives up with `errc::timeout`.
 struct timeout {
     double seconds = 600;
-    constexpr explicit timeout(double limit = 600) noexcept : seconds{limit} {}
-    /// From any `std::chrono` duration.
+    constexpr explicit timeout(double limit = 600) : seconds{limit} {
+        if (!(limit >= 0))  // a NaN would never pass
+            throw error(errc::invalid_argument, "timeout", -1, -1, "the timeout is %g s; pass 0 or more", limit);
+    }
+    /// From any `std::chrono` duration, which has a unit: it need not be named a timeout where one is asked for.
     template <class Duration>
         requires requires { typename Duration::period; }
-    constexpr explicit timeout(const Duration& limit) noexcept
-        : seconds{static_cast<double>(limit.count()) * Duration::period::num / Duration::period::den} {}
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    constexpr timeout(const Duration& limit)
+        : timeout{static_cast<double>(limit.count()) * Duration::period::num / Duration::period::den} {}
 };
 
 /// What the variable DDL_TIMEOUT says, in seconds; the timeout of a wait where it is not set.

@@ -4,6 +4,7 @@
 #include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_ranks.hpp>
 
+#include <cstdint>
 #include <new>
 #include <thread>
 
@@ -66,6 +67,7 @@ public:
 
     bool lost(int) const noexcept { return false; }
     std::byte* allocate(std::size_t bytes) {
+        if (bytes > PTRDIFF_MAX) throw std::bad_alloc{};  // `operator new` may round it up to none
         auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
         advise_huge_pages(data, bytes);
         return data;
