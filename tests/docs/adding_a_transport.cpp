@@ -3,8 +3,12 @@
 // prints: allreduce of 1000 float32 (4000 bytes) by sum over relay, 4 ranks: ring, 4 chunks in 6 rounds, in segments of up to 61440 bytes
 // prints: every rank holds 10
 #include <ddl/allreduce.hpp>
+
+//! [transport]
 #include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/concepts.hpp>
 #include <ddl/transport/fault.hpp>
+#include <ddl/transport/patience.hpp>
 #include <ddl/transport/scratch.hpp>
 
 #include <algorithm>
@@ -18,7 +22,6 @@
 #include <tuple>
 #include <vector>
 
-//! [transport]
 /// Ranks that are threads and hand each other copies of their messages over a table.
 class relay {
 public:

@@ -65,7 +65,7 @@ void plan(ddl::threads& team) {
 void split(ddl::threads& team) {
     //! [split]
     auto half = team.split(team.rank() % 2, team.rank());  // color, key: the ranks of one color, in order of their keys
-    half.set_timeout(ddl::timeout{30});                    // seconds, or any std::chrono duration
+    half.set_timeout(ddl::timeout{30});                    // seconds; or std::chrono::minutes{1}
     std::vector<int> values(8, half.rank());
     ddl::allreduce(half, values);
     //! [split]
