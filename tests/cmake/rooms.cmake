@@ -82,6 +82,11 @@ function(ddl_add_program room source library)
     return()
   endif()
   target_compile_definitions(${program} PRIVATE BOOST_TEST_MODULE=ddl)
+  ddl_words_of("${source}" "on x86-64" "" options)
+  if(options AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    target_compile_options(${program} PRIVATE ${options})  # not those of what is compiled ahead
+    return()
+  endif()
   # What ranks do with each other, in loops that are those of kernel/: not optimised, it builds in half of the time, and with what is
   # compiled ahead in a third. Some of each room are optimised a little, since a compiler then moves what an order forgot to hold.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-O2" AND room MATCHES "^(executor|collective|process|mpi)$")

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/kernel/packed.hpp>
-#include <ddl/kernel/widest.hpp>
+#include <ddl/kernel/map.hpp>
 
 #include <cstddef>
 #include <type_traits>
@@ -18,12 +17,6 @@ struct share {
 /// On which side of the op an arrived operand stands.
 enum class side : bool { left, right };
 
-/// Elements that a host loop takes at a time: a count known to the compiler is what `-O2` vectorises.
-inline constexpr std::size_t block = 64;
-
-/// Below as many elements a choice of vectors costs more than it brings.
-inline constexpr std::size_t worth_a_choice = 2 * block;
-
 /// Folds `count` arrived elements into `ours`. Every thread calls it with its own `mine`; none waits. Reads 2, writes 1
 /// element each. The two ranges do not overlap.
 template <side Side, class Op, class Arrived, class Element>
@@ -34,9 +27,27 @@ constexpr void combine(share mine, const Arrived* __restrict arrived, Element* _
                                      : op(ours[i], static_cast<Element>(arrived[i]));
 }
 
+/// What a loop calls for two values of which one may have to be widened first.
+template <class Op, class Element>
+struct widening {
+    const Op& op;
+    template <class Left, class Right>
+    Element operator()(const Left& l, const Right& r) const {
+        return op(static_cast<Element>(l), static_cast<Element>(r));
+    }
+};
+
 /// The same on a host thread that does it all. `Arrived` may be a type that `Element` accumulates.
 template <side Side, class Op, class Arrived, class Element>
 constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ours, std::size_t count, const Op& op) {
+    if constexpr (varies_by_loop<Op, Element>)
+        if (!std::is_constant_evaluated()) {
+            using narrow = packed_as<Arrived, Element>;
+            const auto* const before = static_cast<const Element*>(ours);
+            const widening<Op, Element> value{op};
+            if constexpr (Side == side::left) return map_by_tiles<narrow>(ours, count, value, arrived, before);
+            else return map_by_tiles<narrow>(ours, count, value, before, arrived);
+        }
     if constexpr (packs<Arrived, Element>)
         if (!std::is_constant_evaluated()) {
             const auto fold_in = [&op](float own, float value) {

@@ -94,4 +94,16 @@ template <class Op, coded Type>  // compared by their codes
     requires std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>
 inline constexpr bool contracts<Op, Type> = false;
 
+/// Whether the whole program is compiled for processors that fuse.
+inline constexpr bool compiled_to_fuse =
+#if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
+    true;
+#else
+    false;
+#endif
+
+/// Whether two loops over `Op` may give other bits: compilers choose in each which of two products they fuse.
+template <class Op, class Type>
+inline constexpr bool varies_by_loop = compiled_to_fuse && contracts<Op, Type>;
+
 }  // namespace ddl::kernel
