@@ -38,6 +38,8 @@ void on_streams(ddl::cuda_ipc<ddl::shared_memory>& team, cudaStream_t stream) {
     const std::span all{thrust::raw_pointer_cast(values.data()), values.size()};
     ddl::require_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", team.rank(), 0);
     auto queued = team.on(stream);
+    static_assert(std::same_as<decltype(queued), ddl::cuda_ipc<ddl::shared_memory>>, "it has the same limits");
+    static_assert(std::same_as<decltype(team.on(thrust::cuda::par.on(stream))), decltype(queued)>);
     ddl::allreduce(queued, all);
     const ddl::request again = ddl::allreduce_async(queued, all);
     again.wait();

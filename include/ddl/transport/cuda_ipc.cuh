@@ -3,7 +3,10 @@
 
 #include <ddl/transport/cuda_ipc_device.cuh>
 #include <ddl/transport/ipc_grid.hpp>
+#include <ddl/transport/stream_policy.cuh>
 #include <ddl/transport/threads.hpp>
+
+#include <utility>
 
 namespace ddl {
 
@@ -17,9 +20,21 @@ namespace ddl {
 /// Peers hold buffers open until they are freed, or `forget` is called on all ranks: CUDA wants that before `cudaFree`.
 template <memory_transport Host>
 class cuda_ipc : public ipc_grid<Host, cuda_ipc_device> {
+    using grid = ipc_grid<Host, cuda_ipc_device>;
+
 public:
     static_assert(!std::same_as<Host, threads>, "ddl: threads are ranks of one process; use ddl::cuda_peer for them");
-    explicit cuda_ipc(Host& host) : ipc_grid<Host, cuda_ipc_device>{host, host.rank()} {}
+    explicit cuda_ipc(Host& host) : grid{host, host.rank()} {}
+
+    /// As those of `ipc_grid`, and of this type, by which limits are looked up.
+    cuda_ipc on(cudaStream_t stream) const noexcept { return cuda_ipc{grid::on(stream)}; }
+    template <stream_policy Policy>
+    cuda_ipc on(Policy policy) const {
+        return on(get_stream(policy));
+    }
+
+private:
+    explicit cuda_ipc(grid&& same) noexcept : grid{std::move(same)} {}
 };
 
 }  // namespace ddl
