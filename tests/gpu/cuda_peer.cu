@@ -136,6 +136,34 @@ void a_call_is_enqueued_and_returns(ddl::cuda_peer& team) {
     good(cudaStreamDestroy(stream));
 }
 
+/// The stream of a thread is another one for the thread that carries out the call.
+void a_wait_is_for_calls_of_another_thread(ddl::cuda_peer& team) {
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "wait", team.rank(), team.device()); };
+    cudaStream_t other = nullptr;
+    good(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    thrust::device_vector<int> values(1000, 1);
+    auto queued = team.on(cudaStreamPerThread);
+    ddl::allreduce_async(queued, values).wait();  // the kernel is loaded now, and the thread there
+    good(cudaDeviceSynchronize());
+    held_stream held;
+    ddl::barrier(team);
+    if (team.rank() > 0) held.hold(cudaStreamPerThread);
+    const ddl::request sum = ddl::allreduce_async(queued, values);
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});  // it takes the call before somebody waits for it
+    ddl::barrier(team);                                          // all have enqueued theirs
+    if (team.rank() > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+        held.release();
+    }
+    queued.wait();
+    int last = 0;
+    good(cudaMemcpyAsync(&last, thrust::raw_pointer_cast(values.data()) + 999, sizeof last, cudaMemcpyDefault, other));
+    good(cudaStreamSynchronize(other));
+    require(last == team.size() * team.size(), "a wait returned before the call had ended");
+    sum.wait();
+    good(cudaStreamDestroy(other));
+}
+
 /// A team and a part of it call at the same time, on streams of their own: their grids wait for each other nowhere.
 void a_team_and_its_part_at_once(ddl::cuda_peer& team) {
     cudaStream_t streams[2] = {};
@@ -394,6 +422,7 @@ int main(int count, char** words) {
                 requests(team);
                 a_capture_beside_a_request(team);
                 a_call_is_enqueued_and_returns(team);
+                a_wait_is_for_calls_of_another_thread(team);
                 a_team_and_its_part_at_once(team);
                 same_bits_for_any_grid<ddl::grid_one_shot<ddl::sum, float>, float>(team, 301);
                 same_bits_for_any_grid<ddl::grid_two_shot<ddl::sum, float>, float>(team, 40'001);

@@ -87,7 +87,10 @@ public:
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
     void wait() {
         queue().drain();
-        await_stream(call_site{"wait"});
+        // by the handle of cudaStreamPerThread the thread that carries out nonblocking calls has another stream
+        await_stream(call_site{"wait"}, [&] {
+            if (!is_captured()) await_event(side_->team->done(side_->team->leader(rank()), false));
+        });
     }
 
     /// A team of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
@@ -200,7 +203,7 @@ public:
             throw error(errc::invalid_argument, where.operation, rank(), 1,
                         "rank %d is under another stream capture; pass streams of one capture on all ranks of a GPU",
                         apart_);
-        if (blocks_) await_stream(where);
+        if (blocks_) await_stream(where, [] {});
     }
 
     void retreat() const noexcept {
@@ -292,9 +295,12 @@ private:
         team.turns().leave(team.leaders_below(rank()));
     }
 
-    void await_stream(const call_site& where) {
+    /// Waits for the stream when `prepare` has given it what else it is to wait for.
+    template <class Prepare>
+    void await_stream(const call_site& where, const Prepare& prepare) {
         const device_scope scope{device(), rank()};
         try {
+            side_->or_give_up(where, prepare);
             side_->judge(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", where);
         } catch (...) {
             side_->retreat();
