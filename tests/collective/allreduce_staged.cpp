@@ -5,6 +5,11 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <cstring>
+#include <new>
+#include <span>
+#include <sys/mman.h>
+
 #include "oracle.hpp"
 #include "places.hpp"
 #include "staged_threads.hpp"
@@ -21,6 +26,20 @@ void staged_over(int ranks, std::size_t chunk_bytes, int slots, Body body) {
         body(team);
     });
 }
+
+/// Zeros, which take no memory until they are written.
+struct reserved_bytes {
+    std::span<unsigned char> all;
+    explicit reserved_bytes(std::size_t count) {
+        void* const first =
+            ::mmap(nullptr, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (first == MAP_FAILED) throw std::bad_alloc{};
+        all = {static_cast<unsigned char*>(first), count};
+    }
+    reserved_bytes(const reserved_bytes&) = delete;
+    reserved_bytes& operator=(const reserved_bytes&) = delete;
+    ~reserved_bytes() { ::munmap(all.data(), all.size()); }
+};
 
 /// Sums of random values in chunks of many lengths, the first of which holds them all, have the same bits.
 template <class Place, class Schedule, class Element>
@@ -85,11 +104,20 @@ BOOST_AUTO_TEST_CASE(an_element_longer_than_a_chunk_is_a_chunk) {
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_disagree_on_the_length_are_told_before_anything_is_stored) {
+    for (const std::size_t more : {std::size_t{1}, std::size_t{100}, std::size_t{1} << 32, std::size_t{3} << 32})
+        staged_over<places::threads>(2, 64, 2, [more](auto& team) {
+            const std::size_t count = team.rank() == 0 ? 100 : 100 + more;
+            const reserved_bytes values{count};  // of which few are ever touched
+            std::memset(values.all.data(), 1, 100);
+            require_error(ddl::errc::mismatch, "brings another number of elements",
+                          [&] { ddl::allreduce(team, values.all); });
+            require(team.stored == 0, "nothing was stored");
+            for (const unsigned char value : values.all.first(100)) require(value == 1, "nothing has changed");
+        });
     staged_over<places::threads>(2, 64, 2, [](auto& team) {
-        std::vector<int> values(team.rank() == 0 ? 100 : 101, 1);
-        require_error(ddl::errc::mismatch, "brings tensors of other sizes", [&] { ddl::allreduce(team, values); });
-        require(team.stored == 0, "nothing was stored");
-        for (const int value : values) require(value == 1, "nothing has changed");
+        const std::size_t count = team.rank() == 0 ? 100U : 101U;
+        std::vector<std::vector<int>> tensors{std::vector<int>(count), std::vector<int>(201 - count)};
+        require_error(ddl::errc::mismatch, "brings tensors of other sizes", [&] { ddl::allreduce_n(team, tensors); });
     });
 }
 

@@ -161,6 +161,8 @@ inline error mismatch(const call_record& ours, int rank, const call_record& thei
     if (ours.root != theirs.root && ours.what == collective::allreduce_n)
         return make("rank %d brings tensors of other sizes; pass tensors of equal sizes in equal order on every rank",
                     peer);
+    if (ours.root != theirs.root && ours.what == collective::allreduce)  // these are chunks; it stands for the whole
+        return make("rank %d brings another number of elements; pass equal counts on every rank", peer);
     if (ours.count != theirs.count)
         return make("rank %d brings %llu elements, this rank %llu; pass equal counts on every rank", peer,
                     static_cast<unsigned long long>(theirs.count), static_cast<unsigned long long>(ours.count));

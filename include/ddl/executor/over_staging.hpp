@@ -125,13 +125,13 @@ template <class Schedule, class Checking, class Op, class Element, staging_trans
 void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
     using schedule = schedule_of<Schedule, collective::allreduce, Op, host_of<Transport>>;
-    // ranks compare the length of the whole with each chunk
-    const int all =
-        static_cast<int>(static_cast<std::uint32_t>(count * 0x9e37'79b9U) ^ static_cast<std::uint32_t>(detail));
+    // ranks compare the length of the whole with each chunk: counts below 2^32 all have a word of their own
+    const auto length = static_cast<std::uint32_t>((count ^ count >> 32) * 0x9e37'79b9U);
+    const int all = static_cast<int>(length ^ static_cast<std::uint32_t>(detail));
     stage<Checking, Element, unchecked>(
         ranks, describe<Op, Element, Schedule>(what, count, detail), {count, 1}, {in, 0, 1}, {out, 0, 1},
         [&](const Element* from, Element* to, partition chunk) {
-            allreduce_over<schedule, Checking>(ranks.host(), from, to, chunk.count, op, collective::allreduce_n, all);
+            allreduce_over<schedule, Checking>(ranks.host(), from, to, chunk.count, op, what, all);
         });
 }
 
