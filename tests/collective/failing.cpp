@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <latch>
 #include <tuple>
 
 #include "oracle.hpp"
@@ -35,6 +36,27 @@ struct broken_sum {
         if (fails) throw std::domain_error("no such sum");
         return a + b;
     }
+};
+
+/// Where a rank that never comes stays until the others are done with waiting for it: it has not left.
+class absence {
+public:
+    explicit absence(int ranks) : others_{ranks - 1} {}
+    template <class Body>
+    void of(bool absent, const Body& body) {
+        if (absent) {
+            others_.wait();
+            return;
+        }
+        struct end {
+            std::latch& others;
+            ~end() { others.count_down(); }
+        } const done{others_};
+        body();
+    }
+
+private:
+    std::latch others_;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -210,49 +232,90 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_leaves_takes_the_others_with_it, Place
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_never_comes_is_named) {
-    const auto absent = [](auto words) {
-        return [words](auto& ranks) {
-            if (ranks.rank() == 1) return;
-            constexpr std::size_t count = 5000;
-            const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
-            guarded<float> out{count};
-            require_error(ddl::errc::timeout, words, [&] { ddl::allreduce(ranks, in, out); });
-            require_values(
-                in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
-            require(out.untouched(), "the output");
-            require_broken(ranks);
+    const auto absent = [](auto words, absence& of_rank_1) {
+        return [words, &of_rank_1](auto& ranks) {
+            of_rank_1.of(ranks.rank() == 1, [&] {
+                constexpr std::size_t count = 5000;
+                const guarded<float> in{count, [&](std::size_t i) { return small_value(ranks.rank(), i); }};
+                guarded<float> out{count};
+                require_error(ddl::errc::timeout, words, [&] { ddl::allreduce(ranks, in, out); });
+                require_values(
+                    in, [&](std::size_t i) { return small_value(ranks.rank(), i); }, "the input");
+                require(out.untouched(), "the output");
+                require_broken(ranks);
+            });
         };
     };
-    places::threads::run(3, absent("rank 1 did not arrive within"), later);
-    places::processes::run(3, absent("rank 1 did not arrive within"), later);
-    places::messages<1>::run(2, absent("rank 1 did not answer within"), later);
+    absence among_threads{3}, among_processes{3}, among_messages{2};
+    places::threads::run(3, absent("rank 1 did not arrive within", among_threads), later);
+    places::processes::run(3, absent("rank 1 did not arrive within", among_processes), later);
+    places::messages<1>::run(2, absent("rank 1 did not answer within", among_messages), later);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_never_comes_ends_every_wait, Place, every_place) {
-    for (const int absent : {0, 1, 3})
+    for (const int absent : {0, 1, 3}) {
+        absence of_one{4};
         Place::run(
             4,
             [&](auto& ranks) {
-                if (ranks.rank() == absent) return;
-                std::vector<float> data(5000);
-                const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
-                require(failure.code() == ddl::errc::timeout, failure.what());
-                require_broken(ranks);
+                of_one.of(ranks.rank() == absent, [&] {
+                    std::vector<float> data(5000);
+                    const ddl::error failure = error_of([&] { ddl::allreduce(ranks, data); });
+                    require(failure.code() == ddl::errc::timeout, failure.what());
+                    require_broken(ranks);
+                });
             },
             soon);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_timeout_names_the_operation_the_rank_and_the_round) {
+    absence of_rank_0{2};
     places::threads::run(
         2,
-        [](auto& ranks) {
-            if (ranks.rank() == 0) return;
-            const ddl::error failure = error_of([&] { ddl::barrier(ranks); });
-            require(std::string(failure.operation()) == "barrier", failure.operation());
-            require(failure.rank() == 1 && failure.round() == 0, failure.what());
-            require(std::string(failure.what()).find("barrier, rank 1, round 0: rank 0 did not") == 0, failure.what());
+        [&](auto& ranks) {
+            of_rank_0.of(ranks.rank() == 0, [&] {
+                const ddl::error failure = error_of([&] { ddl::barrier(ranks); });
+                require(std::string(failure.operation()) == "barrier", failure.operation());
+                require(failure.rank() == 1 && failure.round() == 0, failure.what());
+                require(std::string(failure.what()).find("barrier, rank 1, round 0: rank 0 did not") == 0,
+                        failure.what());
+            });
         },
         ddl::timeout{0.2});
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_has_left_is_not_waited_for) {
+    const auto body = [](auto& ranks) {
+        auto part = ranks.split(0, ranks.rank());
+        ddl::barrier(part);  // whoever has done its part may leave before the others look
+        if (ranks.rank() == 1) return;
+        for (auto* each : {&part, static_cast<decltype(&part)>(&ranks)}) {
+            std::vector<float> data(5000);
+            const ddl::error failure = error_of([&] { ddl::allreduce(*each, data); });
+            // the first who sees it tells the other; what befell the whole is no news to the part
+            require(failure.code() == ddl::errc::peer_lost, failure.what());
+            require(std::string(failure.what()).find("rank 1 has ended") != std::string::npos, failure.what());
+            require_broken(*each);
+        }
+    };
+    const auto start = std::chrono::steady_clock::now();
+    ddl::threads::run(3, body, patient);
+    BOOST_TEST(seconds_since(start) < patient.seconds, "they waited for the timeout");
+}
+
+BOOST_AUTO_TEST_CASE(the_exception_of_an_op_is_thrown_by_run_whoever_leaves_first) {
+    const auto run = [] {
+        ddl::threads::run(
+            4,
+            [](ddl::threads& team) {
+                std::vector<float> data(100'000, 1);
+                ddl::allreduce(team, data, broken_sum{team.rank() == 1});
+                ddl::barrier(team);
+            },
+            patient);
+    };
+    for (int turn = 0; turn < 20; ++turn) BOOST_CHECK_THROW(run(), std::domain_error);
 }
 
 BOOST_DATA_TEST_CASE(a_rank_that_dies_after_any_number_of_messages_is_missed, data::xrange(0, 7), sends) {

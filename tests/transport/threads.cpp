@@ -10,10 +10,12 @@
 #include <barrier>
 #include <cstring>
 #include <numeric>
+#include <sys/resource.h>
 #include <thread>
 
 #include "../collective/places.hpp"
 #include "../collective/require.hpp"
+#include "../process/children.hpp"
 
 namespace data = boost::unit_test::data;
 using ddl::threads;
@@ -139,9 +141,81 @@ BOOST_AUTO_TEST_CASE(the_first_exception_is_thrown_by_run_and_wakes_the_others) 
     BOOST_TEST(woken == 2);
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_ends_at_its_limit_and_names_whom_it_was_for) {
+BOOST_AUTO_TEST_CASE(what_befell_a_rank_is_thrown_and_not_what_others_heard_of_it) {
+    std::atomic<bool> left{false};
+    const auto fails_and_leaves_last = [&] {
+        threads::run(
+            2,
+            [&](threads& team) {
+                if (team.rank() == 1) {
+                    team.fail(ddl::errc::broken, "an op threw");
+                    while (!left) std::this_thread::yield();
+                    throw std::domain_error("no such sum");
+                }
+                struct leaving {
+                    std::atomic<bool>& now;
+                    ~leaving() { now = true; }
+                } const last{left};
+                auto gone = std::move(team);  // and with it the place of this rank, before the other can leave
+                gone.await(1, 1, here);
+            },
+            patient);
+    };
+    BOOST_CHECK_THROW(fails_and_leaves_last(), std::domain_error);
+    BOOST_CHECK_EXCEPTION(threads::run(3, [](threads& team) { team.split(team.rank() == 2 ? -1 : 0, 0); }), ddl::error,
+                          [](const ddl::error& e) { return e.code() == ddl::errc::invalid_argument; });
+}
+
+BOOST_AUTO_TEST_CASE(if_the_system_refuses_a_thread_those_that_run_hear_of_it) {
+    if (under_a_sanitizer) return;  // which takes all addresses itself
+    children alone;
+    alone.start([] {
+        const rlimit room_for_some_stacks{std::size_t{1} << 28, std::size_t{1} << 28};
+        EXPECT(::setrlimit(RLIMIT_AS, &room_for_some_stacks) == 0);
+        threads::run(
+            100, [](threads& team) { team.exchange(0, here); }, patient);
+    });
+    const outcome result = alone.finish()[0];
+    BOOST_TEST(result.is(ddl::errc::system), result);
+    BOOST_TEST(result.mentions("the system refuses a thread for rank "), result);
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_whose_communicator_has_gone_is_lost_but_what_it_did_before_counts) {
     threads::run(2, [](threads& team) {
-        if (team.rank() == 1) return;
+        if (team.rank() == 1) {
+            team.advance();
+            return;
+        }
+        while (!team.lost(1)) std::this_thread::yield();
+        team.await(1, 1, here);
+        require_error(ddl::errc::peer_lost, "test, rank 0, round 3: rank 1 has ended", [&] { team.await(1, 2, here); });
+    });
+}
+
+/// Of a part that is split off, all are told by its first rank, which may give up meanwhile, and leave.
+BOOST_AUTO_TEST_CASE(a_rank_that_gives_up_in_a_split_takes_nothing_along_that_others_still_look_at) {
+    for (int turn = 0; turn < 40; ++turn)
+        threads::run(
+            6,
+            [turn](threads& team) {
+                if (team.rank() == 0) team.set_timeout(ddl::timeout{1e-4 * (turn % 20 + 1)});
+                const ddl::error failure = error_of([&] {
+                    for (int i = 0; i < 20; ++i) team.split(0, 0).exchange(0, here);
+                });
+                require(failure.code() == no_error || failure.code() == ddl::errc::timeout ||
+                            failure.code() == ddl::errc::peer_lost,
+                        failure.what());
+            },
+            patient);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_ends_at_its_limit_and_names_whom_it_was_for) {
+    std::barrier over{2};
+    threads::run(2, [&over](threads& team) {
+        if (team.rank() == 1) {
+            over.arrive_and_wait();
+            return;
+        }
         team.set_timeout(ddl::timeout{0.1});
         require(team.limit().seconds == 0.1, "the limit is another");
         const ddl::error failure = error_of([&] { team.await(1, 1, here); });
@@ -150,6 +224,7 @@ BOOST_AUTO_TEST_CASE(a_wait_ends_at_its_limit_and_names_whom_it_was_for) {
                             "test, rank 0, round 3: rank 1 did not arrive within 0.1 s; see what holds it up, or set "
                             "a longer timeout") == 0,
                 failure.what());
+        over.arrive_and_wait();
     });
 }
 

@@ -20,15 +20,20 @@ struct fault {
     }
 };
 
+/// What a rank throws because of another's fault, of which it has heard.
+struct peers_fault : error {
+    explicit peers_fault(const error& heard) noexcept : error{heard} {}
+};
+
 /// What a rank throws that learns of a peer's fault.
-inline error peer_gave_up(const fault& known, const call_site& where, int rank) noexcept {
-    return error(known.code, where.operation, rank, where.round, "a peer gave up [%s]", known.words);
+inline peers_fault peer_gave_up(const fault& known, const call_site& where, int rank) noexcept {
+    return peers_fault{error(known.code, where.operation, rank, where.round, "a peer gave up [%s]", known.words)};
 }
 
 /// What it throws from then on.
-inline error still_broken(const fault& known, const call_site& where, int rank) noexcept {
-    return error(errc::broken, where.operation, rank, where.round,
-                 "the communicator is broken since an earlier call [%s]", known.words);
+inline peers_fault still_broken(const fault& known, const call_site& where, int rank) noexcept {
+    return peers_fault{error(errc::broken, where.operation, rank, where.round,
+                             "the communicator is broken since an earlier call [%s]", known.words)};
 }
 
 /// What a rank throws of a call that does not begin, for the arguments of another one make no sense.

@@ -113,11 +113,7 @@ public:
     /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
     void fail(errc code, const char* words) noexcept {
         told_ = true;
-        auto& record = memory_.first_fault();
-        int none = 0;
-        if (!record.state.compare_exchange_strong(none, 1)) return;
-        record.what = fault{code, words};
-        record.state.store(2, std::memory_order_release);
+        tell(memory_, code, words);
     }
 
     /// Throws if a rank of this group, or of one that it was split from, has left a call half done.
@@ -134,6 +130,14 @@ public:
     }
 
 protected:
+    static void tell(const rank_memory& group, errc code, const char* words) noexcept {
+        auto& record = group.first_fault();
+        int none = 0;
+        if (!record.state.compare_exchange_strong(none, 1)) return;
+        record.what = fault{code, words};
+        record.state.store(2, std::memory_order_release);
+    }
+
     /// `enclosing`: the groups that this one was split from, whose faults are its own.
     memory_ranks(rank_memory memory, int rank, int size, timeout limit, std::vector<rank_memory> enclosing = {})
         : memory_{memory}, enclosing_{std::move(enclosing)}, rank_{rank}, size_{size}, limit_{limit},

@@ -5,6 +5,7 @@
 #include <ddl/transport/concepts.hpp>
 #include <ddl/transport/mailboxes.hpp>
 #include <ddl/transport/patience.hpp>
+#include <ddl/transport/rank_threads.hpp>
 #include <ddl/transport/scratch.hpp>
 
 #include <algorithm>
@@ -65,31 +66,16 @@ public:
     };
 
     /// Runs `body(wire)` on `ranks` new threads and waits for all of them. If some throw, the others hear it where they
-    /// listen, and the first exception is thrown here.
+    /// listen, and the first exception is thrown here that is not the echo of another rank's.
     template <class Body>
     static void run(int ranks, Body body, const options& chosen) {
-        if (ranks < 1)
-            throw error(errc::invalid_argument, "recording::run", -1, -1, "%d ranks; ask for one or more", ranks);
-        const auto shared = std::make_shared<mailboxes>(ranks);
-        std::vector<std::thread> workers;
-        workers.reserve(static_cast<std::size_t>(ranks));
-        std::exception_ptr first;
-        std::mutex first_mutex;
-        for (int rank = 0; rank < ranks; ++rank)
-            workers.emplace_back([&, rank] {
-                recording wire{shared, rank, chosen};
-                try {
-                    body(wire);
-                } catch (...) {
-                    {
-                        std::lock_guard lock{first_mutex};
-                        if (!first) first = std::current_exception();
-                    }
-                    wire.fail(errc::peer_lost, "a thread of the team left with an exception");
-                }
-            });
-        for (std::thread& worker : workers) worker.join();
-        if (first) std::rethrow_exception(first);
+        const auto shared = std::make_shared<mailboxes>(ranks < 1 ? 1 : ranks);
+        run_in_threads(
+            "recording::run", ranks,
+            [&](int rank) {
+                return recording{shared, rank, chosen};
+            },
+            body, [&](errc code, const char* words) { shared->fail(code, words); });
     }
     template <class Body>
     static void run(int ranks, Body body) {
@@ -173,7 +159,7 @@ public:
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
         told_ = true;
-        if (sends_left_ > 0) network_->fail(code, words);
+        if (sends_left_ > 0 && network_) network_->fail(code, words);  // it may have moved
     }
 
     /// A network of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.

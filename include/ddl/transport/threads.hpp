@@ -3,10 +3,15 @@
 
 #include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_ranks.hpp>
+#include <ddl/transport/rank_threads.hpp>
 
+#include <atomic>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <new>
 #include <thread>
+#include <vector>
 
 namespace ddl {
 
@@ -19,53 +24,42 @@ public:
     static constexpr const char* name = "threads";
 
     /// Runs `body(team)` on `ranks` new threads and waits for all of them. If some throw, the others are woken wherever
-    /// they wait, and the first exception is thrown here.
+    /// they wait, and the first exception is thrown here that is not the echo of another rank's.
     template <class Body>
     static void run(int ranks, Body body, timeout limit = timeout{}) {
-        if (ranks < 1)
-            throw error(errc::invalid_argument, "threads::run", -1, -1, "%d ranks; ask for one or more", ranks);
-        const auto memory = std::make_shared<team_memory>(ranks, cores_for(ranks) >= ranks);
-        std::vector<std::thread> workers;
-        std::exception_ptr first;
-        std::mutex first_mutex;
-        for (int rank = 0; rank < ranks; ++rank)
-            workers.emplace_back([&, rank] {
-                threads team{memory, rank, ranks, limit};
-                try {
-                    body(team);
-                } catch (...) {
-                    {
-                        std::lock_guard lock{first_mutex};
-                        if (!first) first = std::current_exception();
-                    }
-                    team.fail(errc::peer_lost, "a thread of the team left with an exception");
-                }
-            });
-        for (std::thread& worker : workers) worker.join();
-        if (first) std::rethrow_exception(first);
+        const auto shared = std::make_shared<group>(ranks < 1 ? 1 : ranks, cores_for(ranks) >= ranks);
+        run_in_threads(
+            "threads::run", ranks,
+            [&](int rank) {
+                return threads{shared, rank, ranks, limit};
+            },
+            body, [&](errc code, const char* words) { tell(shared->view(), code, words); });
     }
 
     threads(threads&&) noexcept = default;
-    ~threads() { end(); }
+    ~threads() {
+        end();
+        if (group_) group_->left[static_cast<std::size_t>(rank())].store(true);
+    }
 
     /// A team of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
     threads split(int color, int key) {
         const call_site where{"split"};
-        const std::vector<int> group = members(color, key, where);
+        const std::vector<int> part = members(color, key, where);
         int place = 0;
-        while (group[static_cast<std::size_t>(place)] != rank()) ++place;
-        const int ranks = static_cast<int>(group.size());
-        std::shared_ptr<team_memory> memory;
-        if (place == 0) memory = std::make_shared<team_memory>(ranks, uncrowded(), memory_);
-        const auto leaders = exchange(reinterpret_cast<std::uintptr_t>(&memory), where);
-        if (place != 0)
-            memory = *reinterpret_cast<const std::shared_ptr<team_memory>*>(
-                static_cast<std::uintptr_t>(leaders[static_cast<std::size_t>(group[0])]));
-        exchange(0, where);  // until here the leader's pointer must stay
-        return {std::move(memory), place, ranks, limit(), *this};
+        while (part[static_cast<std::size_t>(place)] != rank()) ++place;
+        const int ranks = static_cast<int>(part.size());
+        std::shared_ptr<group>& offer = group_->offers[static_cast<std::size_t>(part[0])];
+        if (place == 0) offer = std::make_shared<group>(ranks, uncrowded(), group_->memory);
+        exchange(0, where);
+        std::shared_ptr<group> ours = offer;
+        exchange(0, where);  // until here the offer stays, and for good if this rank gives up: a peer may still look
+        if (place == 0) offer.reset();
+        return {std::move(ours), place, ranks, limit(), *this};
     }
 
-    bool lost(int) const noexcept { return false; }
+    /// Whether a peer's communicator has gone.
+    bool lost(int peer) const noexcept { return group_->left[static_cast<std::size_t>(peer)].load(); }
     std::byte* allocate(std::size_t bytes) {
         if (bytes > PTRDIFF_MAX) throw std::bad_alloc{};  // `operator new` may round it up to none
         auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
@@ -84,29 +78,40 @@ private:
     static constexpr std::size_t alignment = 4096;
     static constexpr std::size_t each_window_bytes = std::size_t{1} << 18;
 
-    struct team_memory {
-        team_memory(int ranks, bool uncrowded, std::shared_ptr<team_memory> split_from = nullptr)
-            : parent{std::move(split_from)}, bytes{rank_memory::bytes(ranks, each_window_bytes)},
-              base{static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}))} {
+    struct memory_of_group {
+        memory_of_group(std::size_t size, std::shared_ptr<memory_of_group> split_from)
+            : parent{std::move(split_from)}, bytes{size},
+              base{static_cast<std::byte*>(::operator new(size, std::align_val_t{alignment}))} {
             std::memset(base, 0, bytes);
-            rank_memory{base, ranks, each_window_bytes}.say_uncrowded(uncrowded);
         }
-        team_memory(const team_memory&) = delete;
-        team_memory& operator=(const team_memory&) = delete;
-        ~team_memory() { ::operator delete(base, std::align_val_t{alignment}); }
-        std::shared_ptr<team_memory> parent;  // whose faults its parts look at
+        memory_of_group(const memory_of_group&) = delete;
+        memory_of_group& operator=(const memory_of_group&) = delete;
+        ~memory_of_group() { ::operator delete(base, std::align_val_t{alignment}); }
+        std::shared_ptr<memory_of_group> parent;  // whose faults its parts look at
         std::size_t bytes;
         std::byte* base;
     };
+    /// What the communicators of a group have in common.
+    struct group {
+        group(int size, bool uncrowded, std::shared_ptr<memory_of_group> split_from = nullptr)
+            : memory{std::make_shared<memory_of_group>(rank_memory::bytes(size, each_window_bytes),
+                                                       std::move(split_from))},
+              ranks{size}, left(static_cast<std::size_t>(size)), offers(static_cast<std::size_t>(size)) {
+            view().say_uncrowded(uncrowded);
+        }
+        rank_memory view() const noexcept { return {memory->base, ranks, each_window_bytes}; }
+        std::shared_ptr<memory_of_group> memory;
+        int ranks;
+        std::vector<std::atomic<bool>> left;         // whether a rank's communicator has gone
+        std::vector<std::shared_ptr<group>> offers;  // during a split, by the first rank of each part
+    };
 
-    threads(std::shared_ptr<team_memory> memory, int rank, int ranks, timeout limit)
-        : memory_ranks{rank_memory{memory->base, ranks, each_window_bytes}, rank, ranks, limit},
-          memory_{std::move(memory)} {}
-    threads(std::shared_ptr<team_memory> memory, int rank, int ranks, timeout limit, const threads& from)
-        : memory_ranks{rank_memory{memory->base, ranks, each_window_bytes}, rank, ranks, limit, from.lineage()},
-          memory_{std::move(memory)} {}
+    threads(std::shared_ptr<group> shared, int rank, int ranks, timeout limit)
+        : memory_ranks{shared->view(), rank, ranks, limit}, group_{std::move(shared)} {}
+    threads(std::shared_ptr<group> shared, int rank, int ranks, timeout limit, const threads& from)
+        : memory_ranks{shared->view(), rank, ranks, limit, from.lineage()}, group_{std::move(shared)} {}
 
-    std::shared_ptr<team_memory> memory_;
+    std::shared_ptr<group> group_;
 };
 
 static_assert(memory_transport<threads>);
