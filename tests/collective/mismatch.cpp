@@ -15,6 +15,8 @@ namespace {
 using every_place = std::tuple<places::threads, places::processes, places::messages<1>, places::messages<2>,
                                places::messages<4>, places::levels<ddl::threads, ddl::recording, 2>>;
 
+using ranks_of_memory = std::tuple<places::threads, places::processes>;
+
 /// Of four ranks one calls `call(ranks, true)`, the rest `call(ranks, false)`. The rest must hear `to_the_rest`, `%` stands for the one that differs; the one must hear `to_the_one`, of which `%` stands for the lowest of the
 /// rest. Afterwards the communicator works.
 template <class Place, class Call>
@@ -150,5 +152,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_tensors_that_are_as_many_elements_in_all, Place
                         tensors[0].resize(differs ? 3 : 4);
                         tensors[1].resize(differs ? 4 : 3);
                         ddl::allreduce_n(ranks, tensors);
+                    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_split_and_a_collective_of_which_the_lowest_rank_is_named, Place, ranks_of_memory) {
+    disagree<Place>("rank % ", "rank % calls a collective, this rank split; call the same in the same order",
+                    [](auto& ranks, bool splits) {
+                        if (splits) ranks.split(0, 0);
+                        else ddl::barrier(ranks);
                     });
 }

@@ -101,7 +101,7 @@ public:
             words theirs{};
             std::memcpy(&theirs, slot(peer), sizeof theirs);
             values[static_cast<std::size_t>(peer)] = theirs.value;
-            if (theirs.mark != exchange_mark) elsewhere = peer;
+            if (theirs.mark != exchange_mark && elsewhere < 0) elsewhere = peer;
         }
         if (elsewhere < 0) return values;
         turn_alike();
