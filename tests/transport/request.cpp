@@ -104,3 +104,13 @@ BOOST_AUTO_TEST_CASE(a_function_is_called_once_with_the_outcome) {
     BOOST_TEST(badly == 1, "it is over: at once");
     BOOST_TEST(well == 1);
 }
+
+BOOST_AUTO_TEST_CASE(whoever_holds_a_copy_may_ask_to_be_called) {
+    std::string calls;
+    const request one = request::pending();
+    const request other = one;
+    one.on_completion([&](std::exception_ptr outcome) { calls += outcome ? "first failed" : "first"; });
+    other.on_completion([&](std::exception_ptr outcome) { calls += outcome ? ", second failed" : ", second"; });
+    one.finish(failure);
+    BOOST_TEST(calls == "first failed, second failed");
+}

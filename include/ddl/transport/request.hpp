@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace ddl {
 
@@ -56,11 +57,11 @@ public:
     }
 
     /// Calls `then(failure)` once when the collective is done, `failure` being null if it went well: from the thread that
-    /// carries the collective out, or at once if it is done already. `then` must not throw, nor call the communicator.
+    /// carries the collective out, or at once if it is done already. Several are called in the order of their coming. `then` must not throw, nor call the communicator.
     void on_completion(std::function<void(std::exception_ptr)> then) const {
         std::unique_lock lock{state_->mutex};
         if (!state_->done) {
-            state_->then = std::move(then);
+            state_->then.push_back(std::move(then));
             lock.unlock();
             hurry();
             return;
@@ -94,22 +95,22 @@ public:
     bool is_over() const noexcept { return state_->done; }
     bool calls_back() const {
         std::lock_guard lock{state_->mutex};
-        return state_->then != nullptr;
+        return !state_->then.empty();
     }
     void finish(std::exception_ptr failure) const {
-        std::function<void(std::exception_ptr)> then;
+        std::vector<std::function<void(std::exception_ptr)>> then;
         {
             std::lock_guard lock{state_->mutex};
             state_->done = true;
-            then = std::move(state_->then);
-            state_->failure = then ? failure : std::move(failure);
+            then.swap(state_->then);
+            state_->failure = then.empty() ? std::move(failure) : failure;
             if (state_->event >= 0) {
                 const eventfd_t one = 1;
                 (void)::eventfd_write(state_->event, one);
             }
         }
         state_->changed.notify_all();
-        if (then) then(std::move(failure));
+        for (const auto& each : then) each(failure);
     }
 
 private:
@@ -124,7 +125,7 @@ private:
         std::atomic<bool> looked = false;
         std::shared_ptr<carrier> by;
         std::exception_ptr failure;
-        std::function<void(std::exception_ptr)> then;
+        std::vector<std::function<void(std::exception_ptr)>> then;
         int event = -1;
         ~state() {
             if (event >= 0) ::close(event);
