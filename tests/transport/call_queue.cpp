@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <optional>
+#include <pthread.h>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -183,6 +184,27 @@ BOOST_AUTO_TEST_CASE(without_a_thread_calls_are_carried_out_at_once) {
     const auto failed = queue.push([] { throw std::domain_error("no"); });
     BOOST_CHECK_THROW(failed.wait(), std::domain_error);
     queue.drain();
+}
+
+BOOST_AUTO_TEST_CASE(so_are_they_while_the_system_has_no_thread_to_give) {
+    call_queue queue;
+    std::thread::id who;
+    pthread_attr_t usual{}, vast{};
+    BOOST_REQUIRE(::pthread_getattr_default_np(&usual) == 0);
+    BOOST_REQUIRE(::pthread_getattr_default_np(&vast) == 0);
+    BOOST_REQUIRE(::pthread_attr_setstacksize(&vast, std::size_t{1} << 60) == 0);
+    BOOST_REQUIRE(::pthread_setattr_default_np(&vast) == 0);
+    std::optional<ddl::request> done;
+    try {
+        done = queue.push([&] { who = std::this_thread::get_id(); });
+    } catch (const std::exception& failure) { BOOST_ERROR(failure.what()); }
+    BOOST_REQUIRE(::pthread_setattr_default_np(&usual) == 0);
+    BOOST_REQUIRE(done.has_value());
+    BOOST_TEST((who == std::this_thread::get_id()));
+    BOOST_TEST(done->test());
+    const auto next = queue.push([&] { who = std::this_thread::get_id(); }, [] { return true; });
+    next.wait();
+    BOOST_TEST((who != std::this_thread::get_id()), "as soon as it has one");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_call_holds_is_let_go_of_when_it_is_done) {

@@ -18,8 +18,8 @@ namespace ddl {
 /// blocking call, which comes after all that are left. So the order of calls is the same on every rank whoever carries them out.
 class call_queue {
 public:
-    /// Whether a thread may be used at all. Where it may not (MPI initialised for one thread), calls are carried out
-    /// before `push` returns. `ranks_of_host`: how many ranks like this one share the cores of this host. Where not all of them
+    /// Whether a thread may be used at all. Where it may not (MPI initialised for one thread), or the system has none to give,
+    /// calls are carried out before `push` returns. `ranks_of_host`: how many ranks like this one share the cores of this host. Where not all of them
     /// can have two, the thread would take the core of one that computes: there it leaves a call for a while to who may wait for it.
     explicit call_queue(bool may_use_thread = true, int ranks_of_host = 1)
         : line_{std::make_shared<line>(2 * ranks_of_host > cores_for(ranks_of_host))}, may_use_thread_{may_use_thread} {
@@ -36,7 +36,8 @@ public:
     /// does not block, and is asked again and again; what it throws is the request's failure. The next call does not wait for
     /// it. A call that has one is carried out by the queue's thread.
     request push(std::function<void()> call, std::function<bool()> settled = {}) {
-        if (may_use_thread_) return line_->push({std::move(call), std::move(settled), request::pending(line_)});
+        if (may_use_thread_ && line_->has_thread())
+            return line_->push({std::move(call), std::move(settled), request::pending(line_)});
         entry next{std::move(call), std::move(settled), request::pending()};
         carry_out(next);
         while (!is_settled(next)) std::this_thread::yield();
@@ -93,10 +94,18 @@ private:
             worker_.join();
         }
 
+        /// Starts it, if it can be had.
+        bool has_thread() noexcept {
+            if (worker_.joinable()) return true;
+            try {
+                worker_ = std::thread{[this] { work(); }};
+            } catch (const std::exception&) { return false; }  // before it there is no call that another would overtake
+            return true;
+        }
+
         request push(entry next) {
             const request result = next.done;
             const std::lock_guard lock{mutex_};
-            if (!worker_.joinable()) worker_ = std::thread{[this] { work(); }};
             const bool is_urgent = next.settled != nullptr;  // something is to be set going, beside which all may go on
             entries_.push_back(std::move(next));
             pending_.store(pending_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
