@@ -285,6 +285,31 @@ BOOST_AUTO_TEST_CASE(a_timeout_names_the_operation_the_rank_and_the_round) {
         ddl::timeout{0.2});
 }
 
+BOOST_AUTO_TEST_CASE(who_loses_patience_leaves_no_buffer_that_a_peer_still_folds) {
+    std::atomic<bool> left{false};
+    std::atomic<bool> folds_past_it{false};
+    const auto slow = ddl::commutative([&](float a, float b) {
+        if (a != 7 && b != 7) return a + b;
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        if (left) folds_past_it = true;
+        return a + b;
+    });
+    ddl::threads::run(
+        2,
+        [&](ddl::threads& team) {
+            if (team.rank() == 0) team.set_timeout(ddl::timeout{0.05});
+            {
+                std::vector<float> data(100'000, 1);
+                if (team.rank() == 0) data[60'000] = 7;  // in the block that the other folds
+                const ddl::error failure = error_of([&] { ddl::allreduce(team, data, slow); });
+                require(team.rank() == 1 || failure.code() == ddl::errc::timeout, failure.what());
+            }
+            if (team.rank() == 0) left = true;
+        },
+        patient);
+    BOOST_TEST(!folds_past_it);
+}
+
 BOOST_AUTO_TEST_CASE(a_thread_that_has_left_is_not_waited_for) {
     const auto body = [](auto& ranks) {
         auto part = ranks.split(0, ranks.rank());

@@ -287,14 +287,14 @@ private:
 
     /// This rank touches nobody's buffers any more, and all can hear why; waits until nobody touches its own. Who has come to
     /// the call, but not to its buffers, need not be waited for, and might never come: either it hears of the failure there, or
-    /// it is seen here, as both tell before they look. No longer than any other wait: a peer that is dead or stopped stays where
-    /// it is.
+    /// it is seen here, as both tell before they look. A process that is stopped stays where it is, and is left in the end; a
+    /// thread is not stopped alone, and comes back from its fold or copy.
     void leave() noexcept {
         reaches(rank()).store(0, std::memory_order_release);
-        patience waiting{limit_of_leaver(ranks_.limit())};
+        patience waiting{limit_of_leaver};
         for (int peer = 0; peer < size(); ++peer)
             while (reaches(peer).load() != 0)
-                if (waiting.pause() && (ranks_.lost(peer) || waiting.expired())) break;
+                if (waiting.pause() && (ranks_.lost(peer) || (!one_process<Transport> && waiting.expired()))) break;
     }
 
     call_record& described(int peer) const noexcept { return *reinterpret_cast<call_record*>(ranks_.slot(peer)); }

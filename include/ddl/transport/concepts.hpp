@@ -114,6 +114,14 @@ concept memory_transport =
         { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;   // a peer's address, here
     };
 
+/// Whether the ranks are threads of one process, so that none of them is stopped, or dies, alone: a transport may say
+/// `static constexpr bool one_process = true`.
+template <class Transport>
+inline constexpr bool one_process = [] {
+    if constexpr (requires { Transport::one_process; }) return Transport::one_process;
+    else return false;
+}();
+
 /// Transports given for each level: `layered`.
 template <class Transport>
 concept stacked_transport = communicator<Transport> && requires(Transport& ranks) {

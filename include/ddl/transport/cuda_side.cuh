@@ -71,7 +71,7 @@ struct cuda_side {
         return any;
     }
     /// How long one who leaves a call that has failed waits for the grids.
-    patience patience_of_leaver() const noexcept { return patience{limit_of_leaver(host.limit())}; }
+    patience patience_of_leaver() const noexcept { return patience{limit_of_leaver}; }
     void retreat() const noexcept {
         for (patience waiting = patience_of_leaver(); is_reached();)
             if (waiting.pause() && waiting.expired()) break;

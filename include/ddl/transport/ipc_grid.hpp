@@ -124,7 +124,7 @@ public:
             });
         } catch (...) {
             device().give_up(rank());  // our grid would wait for peers that do not come
-            side_->await_quietly(limit_of_leaver(limit()));
+            side_->await_quietly(limit_of_leaver);
             throw;
         }
     }

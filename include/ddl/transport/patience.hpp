@@ -38,9 +38,9 @@ inline timeout timeout_from_environment() {
     return timeout{seconds};
 }
 
-/// How long one who leaves a call that has failed waits for those who may still use its buffers, where `limit` is the timeout of
-/// a wait: who folds or copies for longer is taken for dead.
-constexpr timeout limit_of_leaver(timeout limit) noexcept { return limit.seconds < 10 ? limit : timeout{10.0}; }
+/// How long one who leaves a call that has failed waits for those who may still use its buffers, however short its own waits are:
+/// who folds or copies for longer is taken for dead.
+inline constexpr timeout limit_of_leaver{10.0};
 
 /// Seconds on a clock that never jumps.
 inline double now() noexcept {

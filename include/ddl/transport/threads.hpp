@@ -22,6 +22,7 @@ namespace ddl {
 class threads : public memory_ranks<threads> {
 public:
     static constexpr const char* name = "threads";
+    static constexpr bool one_process = true;
 
     /// Runs `body(team)` on `ranks` new threads and waits for all of them. If some throw, the others are woken wherever
     /// they wait, and the first exception is thrown here that is not the echo of another rank's.
