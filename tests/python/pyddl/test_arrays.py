@@ -61,6 +61,8 @@ cases = [
     (None, TypeError, "is of type NoneType"),
     ("text", TypeError, "is of type str"),
     (b"bytes", ValueError, "is read-only"),
+    (np.zeros(3).mean(), ValueError, "is a NumPy scalar, which no result can replace; pass an array"),
+    (np.bool_(True), ValueError, "is a NumPy scalar"),
 ]
 for x, kind, words in cases:
     with refused(kind, "allreduce, rank 0: x ", words):
@@ -142,6 +144,55 @@ for changes, words in (({"data": (data.ctypes.data, True)}, "is read-only"), ({"
     with refused(ValueError, f"allreduce, rank {rank}: x ", words):
         pyddl.allreduce(Interface(data, **changes))
 same(data, np.full((2, 3), 2.0))
+""")
+
+
+def test_what_is_only_read_stays_alive(python):
+    """Of an object whose interface describes something that is made anew each time."""
+    python("""
+import weakref
+span = pyddl.arrays.span_of(np.float64(7), writable=False)
+others = [np.zeros(1) for _ in range(50)]  # which take what is free
+assert span.count == 1 and all(each.ctypes.data != span.address for each in others)
+out, scalar = np.zeros(1), np.float64(7)
+pyddl.all_gather(scalar, out)
+assert out[0] == 7
+_, memory = pyddl.malloc(64, 64)
+pyddl.memcpy_host_to_device(memory, scalar)
+assert memory.array(1, np.float64)[0] == 7
+class Interface(dict):
+    pass
+class MadeAnew:
+    @property
+    def __array_interface__(self):
+        made = np.arange(3.0)
+        said.append(weakref.ref(made))
+        return Interface(made.__array_interface__, owner=made)
+said = []
+span = pyddl.arrays.span_of(MadeAnew())
+assert said[0]() is not None
+del span
+assert said[0]() is None
+""")
+
+
+def test_interfaces_whose_data_are_a_buffer(python):
+    """As images of PIL have it."""
+    python("""
+class Interface:
+    def __init__(self, data, shape):
+        self.__array_interface__ = {"typestr": "|u1", "shape": shape, "data": data, "version": 3}
+for length in (2, 4):
+    data = bytearray(range(200, 200 + length))
+    span = pyddl.arrays.span_of(Interface(data, (length, 1)))
+    assert span.count == length and span.address == np.frombuffer(data, np.uint8).ctypes.data
+    pyddl.broadcast(Interface(data, (length,)))
+    with refused(ValueError, "broadcast, rank 0: x is read-only"):
+        pyddl.broadcast(Interface(bytes(data), (length,)))
+    out = np.zeros(length, np.uint8)
+    pyddl.memcpy_host_to_device(pyddl.malloc(64, 64)[1], Interface(bytes(data), (length,)))
+with refused(ValueError, "x has an array interface that makes no sense"):
+    pyddl.broadcast(Interface([data, False], (2,)))
 """)
 
 

@@ -140,6 +140,18 @@ pyddl.finalize()
 """)
 
 
+def test_buffers_belong_to_their_collective(ranks):
+    ranks(2, """
+for start in (pyddl.allreduce_async, lambda buffer: pyddl.allreduce_n_async([buffer])):
+    buffer = bytearray(512)
+    started = start(buffer)
+    with refused(BufferError, "cannot be re-sized"):
+        buffer.extend(bytes(1 << 20))
+    started.wait()
+    buffer.extend(bytes(8))
+""")
+
+
 def test_parts_of_the_ranks(ranks):
     ranks(5, """
 with pyddl.split(rank % 2, -rank) as part:

@@ -44,6 +44,21 @@ same(np.asarray(memory)[:40].view(np.int64), np.arange(5))
 """)
 
 
+def test_more_than_there_can_be(python):
+    python("""
+for nbytes, kind, words in ((2**64 + 64, ValueError, "nbytes is 18446744073709551680; pass a number of 64 bits"),
+                            (-1, ValueError, "nbytes is -1; pass 0 or more"), (2.0, TypeError, "nbytes is 2.0; pass an integer")):
+    with refused(kind, "malloc, rank 0: " + words):
+        pyddl.malloc(64, nbytes)
+    with refused(kind, "malloc, rank 0: " + words):
+        pyddl.world().malloc(nbytes)
+with refused(ValueError, "malloc, rank 0: nbytes is 9223372036854775808"):
+    pyddl.malloc(64, 2**63 - 1)
+with refused(ValueError, "malloc, rank 0: nbytes is 18446744073709551616"):
+    pyddl.zeros(2**62)
+""")
+
+
 def test_freed_memory_is_not_used(python):
     python("""
 usable, memory = pyddl.malloc(64, 400)

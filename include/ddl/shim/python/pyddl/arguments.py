@@ -69,13 +69,14 @@ class Arguments:
             raise self._refused(call, "tensors", why) from None
 
     def _several(self, call, tensors):
+        """Their spans, which are to live as long as the call, and its arguments."""
         spans = [self._span(call, tensor, None, None) for tensor in tensors]
         if len({span.element for span in spans}) > 1:
             names = sorted({elements.name_of(span.element) for span in spans})
             raise self._refused(call, "tensors", ValueError(f"are of types {', '.join(names)}; pass tensors of one type"))
         pointers = (ctypes.c_void_p * max(len(spans), 1))(*[span.address for span in spans])
         counts = (ctypes.c_size_t * max(len(spans), 1))(*[span.count for span in spans])
-        return pointers, counts, len(spans), spans[0].element if spans else elements.FLOAT
+        return spans, (pointers, counts, len(spans), spans[0].element if spans else elements.FLOAT)
 
     def _blocks(self, call, x, out, whole, more=()):
         """A call with two arrays, of which number `whole` is the whole vector; None: both are."""

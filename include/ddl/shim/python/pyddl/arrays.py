@@ -17,6 +17,7 @@ _ADVICE = "pass a contiguous array, as numpy.ascontiguousarray makes one"
 
 _UNCHANGING = ("tensorflow", "jax", "jaxlib")  # packages whose tensors never change, which not all of them say
 _READ_ONLY = "is read-only, and the result would replace it; pass a copy"
+_SCALAR = "is a NumPy scalar, which no result can replace; pass an array, as numpy.array makes one of it"
 
 
 class ReadOnly(ValueError):
@@ -37,6 +38,10 @@ def span_of(data, writable=True):
     """The `Span` of an object. Throws `TypeError` or `ValueError` with what is wrong with it, and what to do."""
     if isinstance(data, numpy.ndarray):
         return _of_numpy(data, writable)
+    if isinstance(data, numpy.generic):  # its interface describes a copy, which is gone as soon as it is asked for
+        if writable:
+            raise ReadOnly(_SCALAR)
+        return _of_numpy(numpy.asarray(data), writable)
     if writable and type(data).__module__.partition(".")[0] in _UNCHANGING:
         raise ReadOnly(_READ_ONLY)
     interface = getattr(data, "__cuda_array_interface__", None)
@@ -95,12 +100,14 @@ def _dense(shape, strides, itemsize):
 def _of_interface(data, interface, writable, on_device):
     try:
         typestr, shape = interface["typestr"], tuple(map(int, interface["shape"]))
-        address, read_only = interface["data"] if interface.get("data") is not None else (None, False)
-        strides = interface.get("strides")
+        where, strides = interface.get("data"), interface.get("strides")
+        of_buffer = not on_device and not isinstance(where, tuple)  # one of its own, or None: the object is a buffer itself
+        whole = numpy.asarray(data) if of_buffer else None
+        address, read_only = (None, False) if of_buffer else where
     except (KeyError, TypeError, ValueError) as why:
         raise ValueError(f"has an array interface that makes no sense: {why!r}") from None
-    if address is None:  # its memory is that of its buffer
-        return _of_numpy(numpy.asarray(data), writable)
+    if of_buffer:
+        return _of_numpy(whole, writable)
     try:
         dtype = numpy.dtype(typestr)
     except TypeError:
@@ -118,7 +125,7 @@ def _of_interface(data, interface, writable, on_device):
         from . import cuda
         device = cuda.memory()
         device.await_producer(interface.get("stream"))
-    return Span(int(address), math.prod(shape), number, data, device)
+    return Span(int(address), math.prod(shape), number, (data, interface), device)
 
 
 def _of_dlpack(data, writable):

@@ -83,9 +83,8 @@ class Communicator(Arguments):
 
     def allreduce_n(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> int:
         """The same for a list of arrays of one dtype, in one exchange."""
-        tensors = self._listed("allreduce_n", tensors)
-        return self._run("allreduce_n", *self._several("allreduce_n", tensors),
-                         self._number("allreduce_n", op, "op"))
+        _spans, arguments = self._several("allreduce_n", self._listed("allreduce_n", tensors))
+        return self._run("allreduce_n", *arguments, self._number("allreduce_n", op, "op"))
 
     def broadcast(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> int:
         """Replaces `x` by the root's, on every rank."""
@@ -139,9 +138,8 @@ class Communicator(Arguments):
     def allreduce_n_async(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> Request:
         """Starts an allreduce of several arrays."""
         tensors = self._listed("allreduce_n", tensors)
-        pointers, counts, number, element = self._several("allreduce_n", tensors)
-        return Request(self, "allreduce_n", (pointers, counts, number, element,
-                                             self._number("allreduce_n", op, "op")), (tensors, pointers, counts))
+        spans, arguments = self._several("allreduce_n", tensors)
+        return Request(self, "allreduce_n", (*arguments, self._number("allreduce_n", op, "op")), (tensors, spans, arguments))
 
     def broadcast_async(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> Request:
         """Starts a broadcast."""
@@ -172,7 +170,13 @@ class Communicator(Arguments):
 
     def malloc(self, nbytes: int) -> Memory:
         """`nbytes` bytes that the other ranks of this host can map."""
-        return Memory(self._handle, nbytes)
+        try:
+            number = arrays.index(nbytes)
+        except (TypeError, ValueError) as why:
+            raise type(why)(f"malloc, rank {self._rank}: nbytes {why}") from None
+        if number < 0:
+            raise ValueError(f"malloc, rank {self._rank}: nbytes is {number}; pass 0 or more")
+        return Memory(self._handle, number)
 
     def set_timeout(self, seconds: float) -> None:
         """How long a wait for another rank may take from now on."""
