@@ -206,29 +206,78 @@ def work():
 """ + program, status=130)
 
 
-def test_ctrl_c_while_a_dropped_request_waits(ranks):
-    """It comes out, and not before the peers have let go of the arrays."""
-    ranks(2, """
+DROPPED = """
 import signal
 from pyddl.pending import functions
+class Late(BaseException):
+    pass
+def late(*_):
+    raise Late
+signal.signal(signal.SIGTERM, late)
 if rank == 0:
-    def waits(*arguments):
-        signal.raise_signal(signal.SIGINT)
-        raise AssertionError("no KeyboardInterrupt")
     def frees(request):
         ends.append(functions.test_request(request, pyddl.pending.ctypes.byref(over)) != 0 and over.value)
         return free(request)
     ends, said, over = [], [], pyddl.pending.ctypes.c_int()
-    free, functions.free_request, functions.wait_request_for = functions.free_request, frees, waits
+    free, functions.free_request = functions.free_request, frees
     sys.unraisablehook = lambda what: said.append(what.exc_type)
+"""
+
+
+@pytest.mark.parametrize("number, kind", [("SIGINT", "KeyboardInterrupt"), ("SIGTERM", "Late")])
+def test_a_signal_while_a_dropped_request_waits(ranks, number, kind):
+    """What its handler throws comes out, and not before the peers have let go of the arrays."""
+    ranks(2, DROPPED + f"""
+    def waits(*arguments):
+        signal.raise_signal(signal.{number})
+        raise AssertionError("no exception")
+    functions.wait_request_for = waits
     started = pyddl.allreduce_async(np.zeros(10))
     del started
-    assert ends == [1] and said == [KeyboardInterrupt], (ends, said)
+    assert ends == [1] and said == [{kind}], (ends, said)
     open("seen", "w").close()
 else:
     while not os.path.exists("seen"): time.sleep(0.02)
     with refused(pyddl.Error):
         pyddl.allreduce(np.zeros(10))
+""")
+
+
+def test_a_signal_while_a_request_starts(ranks):
+    """The request is waited for, though nobody has got it."""
+    ranks(2, DROPPED + """
+    def starts(*arguments):
+        status = start(*arguments)
+        signal.raise_signal(signal.SIGTERM)  # as if it had come meanwhile
+        return status
+    def waits(*arguments):
+        open("seen", "w").close()  # and then the other comes
+        return wait(*arguments)
+    start, functions.start_allreduce = functions.start_allreduce, starts
+    wait, functions.wait_request_for = functions.wait_request_for, waits
+    data = np.ones(10)
+    with refused(Late):
+        pyddl.allreduce_async(data)
+    same(data, np.full(10, 2))
+    assert len(ends) == 1 and not said, (ends, said)
+else:
+    while not os.path.exists("seen"): time.sleep(0.02)
+    pyddl.allreduce(np.ones(10))
+""")
+
+
+def test_a_signal_ends_no_wait_with_a_limit(ranks):
+    ranks(2, """
+import signal
+signal.signal(signal.SIGALRM, lambda *_: open("seen", "w").close())
+if rank == 0:
+    started = pyddl.allreduce_async(np.ones(10))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    assert started.is_over(150)
+    started.wait()
+else:
+    while not os.path.exists("seen"): time.sleep(0.02)
+    pyddl.allreduce(np.ones(10))
 """)
 
 

@@ -140,6 +140,26 @@ dist.barrier(other)  # which is as good as ever
 """, preamble=UNSTARTED)
 
 
+def test_a_signal_ends_no_wait_with_a_timeout(ranks):
+    ranks(2, """
+import signal
+signal.signal(signal.SIGALRM, lambda *_: open("seen", "w").close())
+if rank == 0:
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    assert work.wait(datetime.timedelta(seconds=150))
+    class Request:
+        def is_over(self, seconds): return given.append(seconds) is None
+        def wait(self): pass
+    given = []
+    from torch_ddl.work import Work
+    assert Work([Request(), Request()], []).is_over(10) and 10 > given[0] > given[1] > 0  # one limit for all
+else:
+    while not os.path.exists("seen"): time.sleep(0.02)
+    dist.all_reduce(torch.ones(3))
+""", preamble=TORCH.replace("import datetime,", "import datetime, time,"))
+
+
 def test_an_interrupted_call(ranks):
     ranks(2, """
 import pyddl, threading

@@ -2,6 +2,7 @@
 """Collectives under way, and collectives that are set up once."""
 
 import ctypes
+import time
 
 from . import interrupt
 from .library import functions
@@ -12,13 +13,14 @@ MOMENT = 0.1  # seconds between two looks at what has become of a request
 class _Pending:
     """The handle of a call on arrays that the call keeps alive."""
 
+    _place = None
+
     def __init__(self, function, communicator, arguments, arrays):
         self._arrays = arrays
         self._communicator = communicator
-        self._handle = None
-        handle = ctypes.c_void_p()
-        self._check(getattr(functions, function)(communicator._handle, *arguments, ctypes.byref(handle)))
-        self._handle = handle.value
+        self._place = ctypes.c_void_p()  # is known to `__del__` also where a signal's handler throws behind the next call
+        self._check(getattr(functions, function)(communicator._handle, *arguments, ctypes.byref(self._place)))
+        self._handle = self._place.value
 
     @staticmethod
     def _check(status):
@@ -50,8 +52,11 @@ class Request(_Pending):
 
     def is_over(self, seconds: float = 0) -> bool:
         """Whether it has ended, well or badly, after so many seconds at most; `wait` says which."""
-        done = ctypes.c_int()
-        functions.wait_request_for(self._handle, seconds, ctypes.byref(done))
+        done, end = ctypes.c_int(), time.monotonic() + seconds
+        while functions.wait_request_for(self._handle, seconds, ctypes.byref(done)) == 0 and not done.value:
+            seconds = end - time.monotonic()  # what is left behind a signal
+            if not seconds > 0:
+                break
         return bool(done.value)
 
     def fileno(self) -> int:
@@ -61,23 +66,26 @@ class Request(_Pending):
         return descriptor.value
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None and functions is not None:
+        if functions is not None and self._place:
             try:
                 if self._arrays is not None:
                     self._await_peers()
             finally:
-                functions.free_request(self._handle)
+                functions.free_request(self._place)
 
     def _await_peers(self):
-        """Who may still read and write the arrays. Behind a Ctrl-C they are told that it is over."""
+        """Who may still read and write the arrays. Behind a Ctrl-C, or another exception of a signal's handler, they are told that
+        it is over."""
         done = ctypes.c_int()
         try:
-            while functions.wait_request_for(self._handle, MOMENT, ctypes.byref(done)) == 0 and not done.value:
+            while functions.wait_request_for(self._place, MOMENT, ctypes.byref(done)) == 0 and not done.value:
                 if self._seen != interrupt.seen:
                     functions.interrupt(self._communicator._handle)
-        except KeyboardInterrupt:
-            functions.interrupt(self._communicator._handle)
-            functions.wait_request(self._handle)  # one call, which no second Ctrl-C leaves
+        except BaseException:
+            try:
+                functions.interrupt(self._communicator._handle)
+            finally:
+                functions.wait_request(self._place)  # one call, which no second signal leaves
             raise
 
 
@@ -99,8 +107,8 @@ class Plan(_Pending):
         return line.value.decode()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None and functions is not None:
-            functions.free_plan(self._handle)
+        if functions is not None and self._place:
+            functions.free_plan(self._place)
 
 
 class DevicePlan(Plan):

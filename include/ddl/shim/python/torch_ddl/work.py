@@ -4,6 +4,7 @@
 import datetime
 import queue
 import threading
+import time
 
 import pyddl
 import torch
@@ -78,10 +79,11 @@ class Work(_Work):
         """Whether it has ended, well or badly, after so many seconds at most; without a number it waits for that."""
         if self._done:
             return True
-        if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
+        end = None if seconds is None else time.monotonic() + seconds
+        if not self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
             return False
         try:
-            if not self._done and (seconds is None or all(each.is_over(seconds) for each in self._requests)):
+            if not self._done and (end is None or all(each.is_over(max(end - time.monotonic(), 0)) for each in self._requests)):
                 self._end()
             return self._done
         finally:
