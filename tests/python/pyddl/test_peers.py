@@ -86,6 +86,24 @@ same(good, np.full(10, 3))
 """)
 
 
+def test_plans_are_made_without_the_others(ranks):
+    """So a mistake is nobody else's affair, and what they call next is not taken for a part of it."""
+    ranks(2, """
+data = np.ones(10)
+if rank == 0:
+    for x, n, type, op, kind in ((data[::2], None, None, 0, ValueError), (data, 11, None, 0, ValueError), (data, None, 99, 0, ValueError),
+                                 (data, None, None, "sum", TypeError), (data, None, None, 99, pyddl.Error), ([1], None, None, 0, TypeError)):
+        with refused(kind, "allreduce, rank 0"):
+            pyddl.plan_allreduce(x, n, type, op)
+    open("refused", "w").close()
+else:
+    while not os.path.exists("refused"): time.sleep(0.02)
+pyddl.barrier()
+pyddl.plan_allreduce(data)()
+same(data, np.full(10, 2))
+""")
+
+
 def test_a_rank_that_does_not_come(ranks):
     ranks(2, """
 pyddl.set_timeout(0.3)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call is handed: arrays become spans of elements, numbers are looked at, and what makes no sense is refused.
 
-A refusal names the call, the rank and the argument. The other ranks wait in their calls, so they are told as well.
+A refusal names the call, the rank and the argument. The other ranks wait in their calls, so they are told as well; but not of a
+plan, which is made without them.
 """
 
 import ctypes
@@ -16,11 +17,11 @@ class Arguments:
     """The part of a communicator that examines arguments; `_handle`, `_rank`, `_size` and `_run` are the communicator's."""
 
     def _refused(self, call, argument, why):
-        """The exception for a call that never came to the library. The others wait in theirs, and are told.
+        """The exception for a call that never came to the library. The others wait in theirs, and are told, unless it is a plan's making.
 
         `why` is what is wrong with an argument, or what an object's own code threw, which is passed on as it is.
         """
-        if self._size > 1 and self._handle is not None:
+        if self._size > 1 and self._handle is not None and not call.startswith("plan_"):
             functions.run_allreduce(self._handle, None, None, 1, -1, -1)
         for kind in (TypeError, ValueError):
             if isinstance(why, kind):
