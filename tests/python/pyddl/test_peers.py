@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that disagree, fail, or let others wait: every rank is told, by name, and nobody hangs."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
 
+import conftest
 import pytest
+
+WITHOUT_INIT = conftest.PREAMBLE.replace("pyddl.init()\nrank, size = pyddl.rank(), pyddl.size()", "")
 
 
 def test_ranks_that_disagree(ranks):
@@ -161,6 +165,8 @@ from programs import *
 pyddl.init()
 rank = pyddl.rank()
 data = pyddl.zeros(10)
+part = pyddl.split(0)
+part.set_timeout(10_000)
 if rank == 0:
     try:
         open("up", "w").close()
@@ -200,13 +206,46 @@ def waiting(environment, tmp_path):
 
 
 @pytest.mark.parametrize("wait", ["pyddl.allreduce(data)", "pyddl.barrier()", "pyddl.broadcast(data, 1)",
-                                  "pyddl.plan_allreduce(data)()", "pyddl.allreduce_async(data).wait()"])
+                                  "pyddl.plan_allreduce(data)()", "pyddl.allreduce_async(data).wait()",
+                                  "pyddl.set_timeout(10_000); started = pyddl.allreduce_async(data); pyddl.finalize()",
+                                  "part.barrier_async(); part.close()"])
 def test_ctrl_c_ends_a_wait(waiting, wait):
     process = waiting(wait)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=290)
     assert out.splitlines()[0] == "interrupted"
     assert process.returncode == 0
+
+
+def test_ctrl_c_ends_the_wait_for_ranks_that_do_not_come(python):
+    """And if they come after all, nothing of it is left."""
+    program = WITHOUT_INIT + """
+import signal, threading
+from pyddl import process
+def opens(place):
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return opening(place)
+opening, process.functions.open_environment = process.functions.open_environment, opens
+with refused(KeyboardInterrupt):
+    pyddl.init()
+assert not pyddl.initialized()
+"""
+    python("", program, variables={"RANK": "0", "WORLD_SIZE": "2", "DDL_JOB": f"alone-{os.getpid()}", "DDL_TIMEOUT": "10000"})
+    python("", program.replace("return opening(place)", """
+    while not left.is_set(): time.sleep(0.01)
+    return opening(place)
+left = threading.Event()""") + """
+def closes(handle):
+    status = closing(handle)
+    closed.set()
+    return status
+closing, process.functions.close, closed = process.functions.close, closes, threading.Event()
+left.set()
+assert closed.wait(200)
+pyddl.init()
+pyddl.finalize()
+""".replace("pyddl.init()", "process.functions.open_environment = opening\npyddl.init()"),
+           variables={"RANK": "0", "WORLD_SIZE": "1", "DDL_JOB": f"late-{os.getpid()}"})
 
 
 @pytest.mark.parametrize("program", ["work()",

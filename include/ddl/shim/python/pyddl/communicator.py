@@ -22,7 +22,7 @@ def interrupt_all():
     for each in _open.valuerefs():
         ranks = each()
         if ranks is not None:
-            functions.interrupt(ranks._handle)
+            functions.interrupt(ranks._handle or ranks._closing)
 
 
 def abort_all(why):
@@ -44,6 +44,7 @@ class Communicator(Arguments):
 
     def __init__(self, handle):
         self._handle = handle
+        self._closing = None  # the handle while `close` waits for calls under way, which a Ctrl-C is to end
         _open[id(self)] = self
         self._rank = functions.get_rank(handle)
         self._size = functions.get_size(handle)
@@ -196,12 +197,16 @@ class Communicator(Arguments):
 
     def close(self) -> None:
         """Lets go of the communicator."""
-        handle, self._handle = self._handle, None
-        _open.pop(id(self), None)
-        if handle is not None:
+        handle, self._handle, self._closing = self._handle, None, self._handle
+        if handle is None:
+            return
+        try:
             if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # whoever ends the program waits for no call under way
                 functions.interrupt(handle)
             self._check(functions.close(handle))
+        finally:
+            self._closing = None
+            _open.pop(id(self), None)
 
     def __enter__(self):
         return self

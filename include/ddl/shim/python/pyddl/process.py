@@ -5,6 +5,7 @@ import atexit
 import ctypes
 import os
 import sys
+import threading
 import typing
 
 from . import arrays, interrupt
@@ -48,7 +49,46 @@ def init(options: typing.Optional[str] = None) -> int:
     they keep their addresses, and calls are faster. With DDL_MAPPED_ARRAYS=1 in the environment all are those of `mapped_arrays`
     from their beginning, with 0 none is.
     """
-    return start(functions.open_environment, options)
+    return start(_open_environment, options)
+
+
+def _open_environment(place):
+    """The same as `functions.open_environment`, but Ctrl-C ends the wait for ranks of this host. A thread of its own opens them:
+    while the main thread is in the library no KeyboardInterrupt comes, and there is nothing yet that could be interrupted."""
+    if threading.current_thread() is not threading.main_thread() or not _meets_on_this_host():
+        return functions.open_environment(place)
+    opened, failures, over, lock, left = ctypes.c_void_p(), [], threading.Event(), threading.Lock(), []
+
+    def run():
+        status = functions.open_environment(ctypes.byref(opened))
+        with lock:
+            if status != 0:
+                failures.append(functions.failure(status))  # whose words are this thread's
+            elif left:
+                functions.close(opened)
+            over.set()
+
+    threading.Thread(target=run, name="pyddl-init", daemon=True).start()
+    try:
+        over.wait()
+    except BaseException:
+        with lock:  # if they come after all, they are closed
+            left.append(True)
+            if over.is_set():
+                functions.close(opened)
+        raise
+    for failure in failures:
+        raise failure
+    place._obj.value = opened.value
+    return 0
+
+
+def _meets_on_this_host():
+    """Whether ddlrun says so. MPI wants the thread that started it."""
+    said = os.environ.get("DDL_TRANSPORT", "")
+    if said:
+        return said == "shared_memory"
+    return all(os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "DDL_JOB")) and "mpi4py.MPI" not in sys.modules
 
 
 def start(open_world, options=None):
@@ -88,8 +128,10 @@ def finalize() -> int:
     if initialized():
         tell_of_failure()
         ranks, here.ranks = here.ranks, _Nobody("was finalised; call nothing behind pyddl.finalize()")
-        _stop_watching()
-        ranks.close()
+        try:
+            ranks.close()
+        finally:
+            _stop_watching()
     return 0
 
 
