@@ -9,6 +9,7 @@
 constexpr auto reduce = &ddl_allreduce_mpi;  // of a header that needs no other before it
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <thread>
@@ -63,6 +64,34 @@ int main(int arguments, char** words) {
     CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_MAX, part) == DDL_SUCCESS);
     CHECK(greatest == rank % 2 + 2 * (part_size - 1));
     MPI_Comm_free(&part);  // and what was kept for it
+
+    // options that make no sense on one rank are that rank's error, a mismatch on the others, and tried again
+    MPI_Comm_dup(MPI_COMM_WORLD, &part);
+    const auto sum_with = [&](const char* options) {
+        float one = 1;
+        const int status = ddl_allreduce_mpi(options, &one, 1, MPI_FLOAT, MPI_SUM, part);
+        CHECK(status != DDL_SUCCESS || one == static_cast<float>(size));
+        return status;
+    };
+    CHECK(lacks_line(6, rank == size - 1 ? "one letter of bnrmcp" : "see its own error", [&] {
+              return sum_with(rank == size - 1 ? "-mode z:1" : "");
+          }).empty());
+    CHECK(sum_with("") == DDL_SUCCESS);
+    MPI_Comm_free(&part);
+
+    // two threads begin with communicators of their own, in another order on each rank
+    MPI_Comm parts[2];
+    for (MPI_Comm& each : parts) MPI_Comm_dup(MPI_COMM_WORLD, &each);
+    const auto first_sum = [&](int which) {
+        if (which == rank % 2) std::this_thread::sleep_for(std::chrono::milliseconds{20});  // the other waits for peers
+        float one = 1;
+        CHECK(ddl_allreduce_mpi("", &one, 1, MPI_FLOAT, MPI_SUM, parts[which]) == DDL_SUCCESS);
+        CHECK(one == static_cast<float>(size));
+    };
+    std::thread other{first_sum, 1};
+    first_sum(0);
+    other.join();
+    for (MPI_Comm& each : parts) MPI_Comm_free(&each);
 
     // what it does not know it refuses, and goes on
     CHECK(ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_REPLACE, MPI_COMM_WORLD) != DDL_SUCCESS);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <string>
 
 using namespace ddl::shim;
 using ddl::errc;
@@ -73,46 +74,72 @@ public:
         return kept;
     }
 
-    /// All ranks of `ranks` call it; opens one the first time.
+    /// All ranks of `ranks` call it; opens one the first time, and sets its options, until they make sense. Other threads may open
+    /// theirs meanwhile, in any order: what waits for peers holds no lock but that of its own communicator.
     ddl_communicator* of(MPI_Comm ranks, const char* options, ddl_status& status) {
-        const std::lock_guard lock{mutex_};
-        if (key_ == MPI_KEYVAL_INVALID) {
-            require(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, freed, &key_, nullptr), "MPI_Comm_create_keyval");
-            require(MPI_Comm_set_attr(MPI_COMM_SELF, key_, this), "MPI_Comm_set_attr");  // freed first when MPI ends
+        kept& own = place_of(ranks);
+        const std::lock_guard lock{own.opens};
+        if (own.is_ready) [[likely]]
+            return own.ranks;
+        if (own.ranks == nullptr) {
+            ddl_communicator* made = nullptr;
+            status = ddl_open_mpi(&ranks, 0, &made);
+            if (status == DDL_OK && ranks != MPI_COMM_SELF)
+                require(MPI_Comm_set_attr(ranks, key(), this), "MPI_Comm_set_attr");
+            own.ranks = made;
         }
-        const auto found = open_.find(ranks);
-        if (found != open_.end()) return found->second;
-        ddl_communicator* made = nullptr;
-        status = ddl_open_mpi(&ranks, 0, &made);
-        if (status == DDL_OK) status = ddl_set_options(made, options);
-        if (status != DDL_OK) {
-            this_thread(status, ddl_last_error());
-            ddl_close(made);
-            return nullptr;
+        if (status == DDL_OK) status = ddl_set_options(own.ranks, options);
+        own.is_ready = status == DDL_OK;
+        if (own.is_ready) return own.ranks;
+        this_thread(status, ddl_last_error());
+        if (own.ranks != nullptr) {  // the others, who wait in the call, hear of options that make no sense
+            const std::string words = last_error().c_str();
+            constexpr ddl_op none = -1;
+            ddl_run_allreduce(own.ranks, nullptr, nullptr, 0, DDL_FLOAT, none);
+            this_thread(status, words.c_str());
         }
-        open_[ranks] = made;
-        if (ranks != MPI_COMM_SELF) require(MPI_Comm_set_attr(ranks, key_, this), "MPI_Comm_set_attr");
-        return made;
+        return nullptr;
     }
 
 private:
+    struct kept {
+        std::mutex opens;
+        ddl_communicator* ranks = nullptr;
+        bool is_ready = false;  // its options are set
+    };
+
+    /// Stays where it is until MPI frees the communicator.
+    kept& place_of(MPI_Comm ranks) {
+        (void)key();
+        const std::lock_guard lock{mutex_};
+        return open_[ranks];
+    }
+
+    int key() {
+        static const int made = [this] {
+            int key = MPI_KEYVAL_INVALID;
+            require(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, freed, &key, nullptr), "MPI_Comm_create_keyval");
+            require(MPI_Comm_set_attr(MPI_COMM_SELF, key, this), "MPI_Comm_set_attr");  // freed first when MPI ends
+            return key;
+        }();
+        return made;
+    }
+
+    /// MPI may hold a lock of its own meanwhile, which whoever holds ours must not wait for.
     static int freed(MPI_Comm ranks, int, void*, void*) {
-        kept_communicators& kept = here();
-        const std::lock_guard lock{kept.mutex_};
-        const bool all = ranks == MPI_COMM_SELF;
-        for (auto place = kept.open_.begin(); place != kept.open_.end();)
-            if (all || place->first == ranks) {
-                ddl_close(place->second);
-                place = kept.open_.erase(place);
-            } else {
-                ++place;
-            }
+        std::map<MPI_Comm, kept> ended;
+        {
+            kept_communicators& all = here();
+            const std::lock_guard lock{all.mutex_};
+            if (ranks == MPI_COMM_SELF) ended.swap(all.open_);
+            else ended.insert(all.open_.extract(ranks));
+        }
+        for (auto& [of_mpi, own] : ended) ddl_close(own.ranks);
         return MPI_SUCCESS;
     }
 
-    std::mutex mutex_;
-    int key_ = MPI_KEYVAL_INVALID;
-    std::map<MPI_Comm, ddl_communicator*> open_;
+    std::mutex mutex_;  // of what follows, and never held while anybody waits
+    std::map<MPI_Comm, kept> open_;
 };
 
 }  // namespace
