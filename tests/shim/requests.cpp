@@ -135,6 +135,40 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_call_that_waits, to_be_broken) {
     REQUIRE_OK(ddl_run_barrier(world()));
 }
 
+BOOST_FIXTURE_TEST_CASE(an_interrupt_ends_a_split_that_waits, to_be_broken) {
+    if (size() == 1) return;
+    if (rank() != 0) {
+        std::atomic<bool> over{false};
+        std::thread interrupts{[this, &over] {
+            for (; !over; nap(10)) ddl_interrupt(ranks);
+        }};
+        ddl_communicator* part = nullptr;
+        const ddl_status status = ddl_split(ranks, 0, 0, &part);
+        over = true;
+        interrupts.join();
+        BOOST_TEST((status == DDL_INTERRUPTED || (size() > 2 && status == DDL_BROKEN)), ddl_last_error());
+        BOOST_TEST(part == nullptr);
+    }
+    REQUIRE_OK(ddl_run_barrier(world()));
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_between_calls_breaks_nothing) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+        threads.emplace_back([part, i] {
+            for (int time = 0; time < 20'000; ++time) {
+                if (i == 0) ddl_set_timeout(part, 100);  // holds what calls hold, and is none
+                else ddl_interrupt(part);
+            }
+        });
+    for (std::thread& each : threads) each.join();
+    float value = 1;
+    REQUIRE_OK(ddl_run_allreduce(part, &value, &value, 1, DDL_FLOAT, DDL_SUM));
+    REQUIRE_OK(ddl_close(part));
+}
+
 BOOST_FIXTURE_TEST_CASE(peers_of_a_rank_that_gives_up_hear_why, to_be_broken) {
     if (size() == 1) return;
     float value = 1;
@@ -186,6 +220,59 @@ BOOST_AUTO_TEST_CASE(a_close_waits_for_what_was_started) {
         REQUIRE_OK(ddl_wait_request(each));
         REQUIRE_OK(ddl_free_request(each));
     }
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_ends_a_close_that_waits) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    if (rank() == 0 && size() > 1) {
+        REQUIRE_OK(ddl_set_timeout(part, 30));
+        ddl_request* request = nullptr;
+        REQUIRE_OK(ddl_start_barrier(part, &request));
+        std::atomic<bool> begins{false};
+        std::thread closes{[part, &begins] {
+            begins = true;
+            BOOST_TEST(ddl_close(part) == DDL_OK);
+        }};
+        while (!begins) std::this_thread::yield();
+        nap(50);
+        REQUIRE_OK(ddl_interrupt(part));
+        closes.join();
+        expect_failure(DDL_INTERRUPTED, "interrupted", ddl_wait_request(request));
+        REQUIRE_OK(ddl_free_request(request));
+        expect_failure(DDL_INVALID_ARGUMENT, "no open communicator", ddl_interrupt(part));
+    }
+    REQUIRE_OK(ddl_run_barrier(world()));
+    if (rank() != 0 || size() == 1) REQUIRE_OK(ddl_close(part));
+}
+
+BOOST_AUTO_TEST_CASE(threads_may_ask_while_another_closes) {
+    const int times = size() == 1 ? 300 : 3;  // ranks meet in each
+    std::atomic<ddl_communicator*> open{nullptr};
+    std::atomic<bool> over{false};
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+        threads.emplace_back([&, i] {
+            while (!over) {
+                ddl_communicator* const part = open;
+                void* memory = nullptr;
+                if (i == 0) ddl_interrupt(part);
+                else if (ddl_allocate(part, 64, &memory) == DDL_OK && ddl_deallocate(memory) != DDL_OK) ++wrong;
+                const int node = ddl_get_local_size(part);
+                if (node != -1 && node > size()) ++wrong;
+                ddl_get_transport(part);
+            }
+        });
+    for (int time = 0; time < times; ++time) {
+        ddl_communicator* part = nullptr;
+        REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+        open = part;
+        REQUIRE_OK(ddl_close(part));
+    }
+    over = true;
+    for (std::thread& each : threads) each.join();
+    BOOST_TEST(wrong == 0);
 }
 
 BOOST_AUTO_TEST_CASE(threads_may_call_side_by_side_on_communicators_of_their_own) {

@@ -12,14 +12,7 @@ namespace ddl::shim {
 /// Calls `use()` with the communicator's lock held, if that is open, and this process's own.
 template <class Use>
 ddl_status with_communicator(ddl_communicator* ranks, const char* operation, Use use) noexcept {
-    if (handle<ddl_communicator>::alive(ranks)) {
-        if (is_of_parent(*ranks)) [[unlikely]]
-            return refused_to_child(operation, ranks->rank);
-        const std::lock_guard lock{ranks->calls};
-        if (handle<ddl_communicator>::alive(ranks)) return use();
-    }
-    return refused(DDL_INVALID_ARGUMENT, operation, -1,
-                   "this is no open communicator; open one, and use it until ddl_close");
+    return with_lock(&ddl_communicator::calls, ranks, operation, use);
 }
 
 /// `place` is where a result goes: empties it, or complains that there is none.

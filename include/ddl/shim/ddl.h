@@ -133,7 +133,8 @@ DDL_API ddl_status ddl_open_job(const char* job, int rank, int size, double seco
 DDL_API ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicator** world);
 /** A communicator of the ranks that pass the same `color`, 0 or more, ordered by `key`, then by rank. All ranks call it. */
 DDL_API ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part);
-/** Lets go of a communicator; its requests are waited for, its plans can no longer be run. NULL does nothing. */
+/** Lets go of a communicator; its requests are waited for, which `ddl_interrupt` may end, its plans can no longer be run. NULL does
+ * nothing. */
 DDL_API ddl_status ddl_close(ddl_communicator* ranks);
 
 /** This process's rank, the number of ranks; the same among the ranks of this process's node. -1 if it is no communicator. */
@@ -157,7 +158,7 @@ DDL_API ddl_status ddl_set_options(ddl_communicator* ranks, const char* options)
 DDL_API ddl_status ddl_interrupt(ddl_communicator* ranks);
 /** For a program that gives up: tells the peers that this rank takes part in no call any more, and `why`, in few words, or NULL.
  * Waits for nobody. Their calls, under way or to come, fail with these words, DDL_BROKEN; those of this rank return
- * DDL_INTERRUPTED. For any thread, but not beside `ddl_close`; over several nodes as `ddl_interrupt`. */
+ * DDL_INTERRUPTED. For any thread; over several nodes as `ddl_interrupt`. */
 DDL_API ddl_status ddl_abort(ddl_communicator* ranks, const char* why);
 
 /* ---- memory ---- */

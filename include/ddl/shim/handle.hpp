@@ -22,6 +22,7 @@ public:
                static_cast<const handle*>(object)->mark_.load(std::memory_order_acquire) == living;
     }
 
+    /// A place for an object, which is not alive yet.
     static Object* take() {
         const std::lock_guard lock{places().mutex};
         Object* object = nullptr;
@@ -32,8 +33,11 @@ public:
             object = places().free.back();
             places().free.pop_back();
         }
-        static_cast<handle*>(object)->mark_.store(living, std::memory_order_release);
         return object;
+    }
+    /// Once all is in it: others, who may hold its pointer from before, find it alive then.
+    static void raise(Object* object) noexcept {
+        static_cast<handle*>(object)->mark_.store(living, std::memory_order_release);
     }
 
     /// False if it is dead already: of two threads that close it one does.

@@ -12,12 +12,14 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 /// What a `ddl_communicator*` points to.
 struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
     std::mutex calls;  // one at a time
-    std::unique_ptr<ddl::shim::backend> ranks;
+    std::mutex end;    // held by who uses `ranks` beside the call under way, and by who ends it
+    std::unique_ptr<ddl::shim::backend> ranks;  // there as long as the handle is alive
     const ddl::shim::table* rows = nullptr;
     void* object = nullptr;
     int rank = -1;
@@ -30,9 +32,13 @@ struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
     const void* host_out = nullptr;
     std::unique_ptr<ddl::shim::performance> times;  // of its reductions, if its options ask for them
     std::unique_ptr<ddl::shim::staging> staged;     // once a call had device memory to pass on
-    std::uint64_t opened = 0;                       // the how manyth communicator of this process it is
-    unsigned forks = 0;                             // how many there had been when it was opened
-    std::atomic<int> started{0};                    // nonblocking calls under way
+    const char* transport = nullptr;                // what `ranks` says of these, for those who ask while it ends
+    int local_rank = -1;
+    int local_size = -1;
+    std::uint64_t opened = 0;          // the how manyth communicator of this process it is
+    unsigned forks = 0;                // how many there had been when it was opened
+    std::atomic<int> started{0};       // nonblocking calls under way
+    std::atomic<bool> running{false};  // whether a blocking one is
     std::atomic<bool> interrupted{false};
 };
 
@@ -62,6 +68,20 @@ struct progress {
     text words;
 };
 
+/// While it lives a blocking collective is under way, of a communicator whose lock is held.
+class under_way {
+public:
+    explicit under_way(ddl_communicator& ranks) noexcept : running_{ranks.running} {
+        running_.store(true, std::memory_order_relaxed);  // who interrupts may be early or late anyway
+    }
+    under_way(const under_way&) = delete;
+    under_way& operator=(const under_way&) = delete;
+    ~under_way() { running_.store(false, std::memory_order_relaxed); }
+
+private:
+    std::atomic<bool>& running_;
+};
+
 /// Makes the handle of a communicator that was just opened.
 ddl_communicator* hold(std::unique_ptr<backend> ranks);
 
@@ -71,6 +91,30 @@ inline ddl_status refused_to_child(const char* operation, int rank) noexcept {
     return refused(
         DDL_BROKEN, operation, rank,
         "this process was made by fork, and the rank is its parent; call there, or make the process by exec");
+}
+
+/// Calls `use()` with a lock of the communicator held, if that is open, and this process's own.
+template <class Use>
+ddl_status with_lock(std::mutex ddl_communicator::*lock, ddl_communicator* ranks, const char* operation,
+                     Use use) noexcept {
+    if (handle<ddl_communicator>::alive(ranks)) {
+        if (is_of_parent(*ranks)) [[unlikely]]
+            return refused_to_child(operation, ranks->rank);
+        const std::lock_guard held{ranks->*lock};
+        if (handle<ddl_communicator>::alive(ranks)) return use();
+    }
+    return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                   "this is no open communicator; open one, and use it until ddl_close");
+}
+
+/// Memory that the peers of a communicator can map, if it is open; also for a process made by fork.
+inline std::optional<memory_source> memory_of(ddl_communicator* ranks) noexcept {
+    if (!handle<ddl_communicator>::alive(ranks)) return std::nullopt;
+    std::unique_lock held{ranks->end, std::defer_lock};
+    if (!is_of_parent(*ranks))
+        held.lock();  // else a thread of the parent may have left it taken, and nobody ends `ranks`
+    if (!handle<ddl_communicator>::alive(ranks)) return std::nullopt;
+    return ranks->ranks->memory();
 }
 
 }  // namespace ddl::shim

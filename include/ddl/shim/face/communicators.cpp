@@ -15,11 +15,13 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     static std::atomic<std::uint64_t> opened{0};
     mapped_memory::here().open(ranks->memory());
     ddl_communicator* const made = handle<ddl_communicator>::take();
-    const std::lock_guard lock{made->calls};
     made->rows = &ranks->rows();
     made->object = ranks->object();
     made->rank = ranks->rank();
     made->size = ranks->size();
+    made->transport = ranks->transport();
+    made->local_rank = ranks->local_rank();
+    made->local_size = ranks->local_size();
     made->schedule = 0;
     made->mode = 0;
     made->has_extents = false;
@@ -29,6 +31,7 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->opened = ++opened;
     made->forks = forks::so_far();
     made->ranks = std::move(ranks);
+    handle<ddl_communicator>::raise(made);
     return made;
 }
 
@@ -159,8 +162,11 @@ ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicat
 
 ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part) {
     return opened(part, "split", [&](std::unique_ptr<backend>& made) noexcept {
-        return with_communicator(ranks, "split",
-                                 [&]() noexcept { return ranks->ranks->split(color, key, made, this_thread); });
+        return with_communicator(ranks, "split", [&]() noexcept {
+            const under_way call{*ranks};
+            const task asked{ddl::collective::split, DDL_BOOL, -1, 0, nullptr, nullptr, 0};
+            return unless_interrupted(ranks->ranks->split(color, key, made, this_thread), *ranks, asked, this_thread);
+        });
     });
 }
 
@@ -171,12 +177,16 @@ ddl_status ddl_close(ddl_communicator* ranks) {
         return DDL_OK;
     }
     const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
-        handles::bury(ranks);
-        mapped_memory::here().close(ranks->ranks->memory());
-        ranks->ranks->drain();  // calls under way use all of these
+        ranks->ranks->drain();  // calls under way use all of what follows, and until then an interrupt ends them
+        std::unique_ptr<backend> last;
+        {
+            const std::lock_guard held{ranks->end};
+            handles::bury(ranks);
+            last = std::move(ranks->ranks);
+        }
+        mapped_memory::here().close(last->memory());
         ranks->times.reset();
         ranks->staged.reset();
-        ranks->ranks.reset();
         return DDL_OK;
     });
     if (status == DDL_OK) handles::give(ranks);
@@ -185,14 +195,10 @@ ddl_status ddl_close(ddl_communicator* ranks) {
 
 int ddl_get_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->rank : -1; }
 int ddl_get_size(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->size : -1; }
-int ddl_get_local_rank(const ddl_communicator* ranks) {
-    return handles::alive(ranks) ? ranks->ranks->local_rank() : -1;
-}
-int ddl_get_local_size(const ddl_communicator* ranks) {
-    return handles::alive(ranks) ? ranks->ranks->local_size() : -1;
-}
+int ddl_get_local_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->local_rank : -1; }
+int ddl_get_local_size(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->local_size : -1; }
 const char* ddl_get_transport(const ddl_communicator* ranks) {
-    return handles::alive(ranks) ? ranks->ranks->transport() : nullptr;
+    return handles::alive(ranks) ? ranks->transport : nullptr;
 }
 
 ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds) {
@@ -247,23 +253,20 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
 }
 
 ddl_status ddl_interrupt(ddl_communicator* ranks) {
-    if (!handles::alive(ranks) || is_of_parent(*ranks))
-        return with_communicator(ranks, "interrupt", []() noexcept { return DDL_OK; });
-    if (ranks->started.load() == 0 && ranks->calls.try_lock()) {  // no call is under way
-        ranks->calls.unlock();
+    return with_lock(&ddl_communicator::end, ranks, "interrupt", [&]() noexcept -> ddl_status {
+        if (ranks->started.load() == 0 && !ranks->running.load()) return DDL_OK;  // no call is under way
+        ranks->interrupted = true;
+        ranks->ranks->interrupt(nullptr);
         return DDL_OK;
-    }
-    ranks->interrupted = true;
-    ranks->ranks->interrupt(nullptr);
-    return DDL_OK;
+    });
 }
 
 ddl_status ddl_abort(ddl_communicator* ranks, const char* why) {
-    if (!handles::alive(ranks) || is_of_parent(*ranks))
-        return with_communicator(ranks, "abort", []() noexcept { return DDL_OK; });
-    ranks->interrupted = true;
-    ranks->ranks->interrupt(why != nullptr ? why : "it does not say why");
-    return DDL_OK;
+    return with_lock(&ddl_communicator::end, ranks, "abort", [&]() noexcept -> ddl_status {
+        ranks->interrupted = true;
+        ranks->ranks->interrupt(why != nullptr ? why : "it does not say why");
+        return DDL_OK;
+    });
 }
 
 }  // extern "C"

@@ -28,18 +28,18 @@ ddl_status ddl_allocate(ddl_communicator* ranks, size_t bytes, void** data) {
         return refused(DDL_INVALID_ARGUMENT, "allocate", -1,
                        "the pointer to the memory is NULL; pass where it is to go");
     *data = nullptr;
-    if (!handle<ddl_communicator>::alive(ranks))
+    const std::optional<ddl::memory_source> source = memory_of(ranks);
+    if (!source)
         return refused(DDL_INVALID_ARGUMENT, "allocate", -1,
                        "this is no open communicator; open one, and use it until ddl_close");
     if (bytes > static_cast<std::size_t>(PTRDIFF_MAX))
         return refused(DDL_INVALID_ARGUMENT, "allocate", ranks->rank,
                        "%zu bytes are more than any memory holds; is it negative?", bytes);
     return guarded(this_thread, "allocate", [&] {
-        const ddl::memory_source source = ranks->ranks->memory();
         const std::size_t held = bytes == 0 ? 1 : bytes;
-        std::byte* const memory = source.allocate(held);
+        std::byte* const memory = source->allocate(held);
         std::memset(memory, 0, held);
-        mapped_memory::here().add(memory, held, source);
+        mapped_memory::here().add(memory, held, *source);
         *data = memory;
     });
 }

@@ -48,12 +48,13 @@ constexpr std::size_t least = 4096;
 /// The system's memory where peers can map none, as after the end of the communicator, and in a process made by fork.
 void* allocate(void* context, std::size_t bytes) noexcept {
     auto* const ranks = static_cast<ddl_communicator*>(context);
-    if (bytes >= least && handle<ddl_communicator>::alive(ranks) && !is_of_parent(*ranks)) {
+    std::optional<ddl::memory_source> source;
+    if (bytes >= least && handle<ddl_communicator>::alive(ranks) && !is_of_parent(*ranks)) source = memory_of(ranks);
+    if (source) {
         void* data = nullptr;
         const ddl_status status = guarded(this_thread, "allocate", [&] {
-            const ddl::memory_source source = ranks->ranks->memory();
-            std::byte* const memory = source.allocate(bytes);
-            mapped_memory::here().add(memory, bytes, source, !(source == ddl::memory_source{}));
+            std::byte* const memory = source->allocate(bytes);
+            mapped_memory::here().add(memory, bytes, *source, !(*source == ddl::memory_source{}));
             data = memory;
         });
         if (status == DDL_OK) return data;

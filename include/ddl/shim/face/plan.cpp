@@ -14,11 +14,13 @@ ddl_status plan(ddl_communicator* ranks, task asked, ddl_plan** made) noexcept {
         if (how == nullptr) return status;
         return guarded(this_thread, to_string(asked.what), [&] {
             auto kept = std::make_unique<kept_task>(asked);
-            *made = handle<ddl_plan>::take();
-            (*made)->ranks = ranks;
-            (*made)->opened = ranks->opened;
-            (*made)->how = how;
-            (*made)->kept = std::move(kept);
+            ddl_plan* const place = handle<ddl_plan>::take();
+            place->ranks = ranks;
+            place->opened = ranks->opened;
+            place->how = how;
+            place->kept = std::move(kept);
+            handle<ddl_plan>::raise(place);
+            *made = place;
         });
     });
 }
@@ -80,6 +82,7 @@ ddl_status ddl_plan_all_to_all(ddl_communicator* ranks, const void* in, void* ou
 
 ddl_status ddl_run_plan(ddl_plan* plan) {
     return with_plan(plan, "run_plan", [](ddl_communicator& ranks, const row& how, task asked) noexcept {
+        const under_way call{ranks};
         if (const ddl_status status = examine_again(ranks, asked)) {
             ranks.ranks->refuse();
             return status;

@@ -8,6 +8,7 @@ namespace {
 
 ddl_status run(ddl_communicator* ranks, task&& asked) noexcept {
     return with_communicator(ranks, to_string(asked.what), [&]() noexcept {
+        const under_way call{*ranks};
         ddl_status status = DDL_OK;
         if (const row* const how = examine(*ranks, asked, status)) return carry_out(*ranks, *how, asked, this_thread);
         ranks->ranks->refuse();
@@ -53,7 +54,10 @@ ddl_status ddl_run_all_to_all(ddl_communicator* ranks, const void* in, void* out
 }
 
 ddl_status ddl_run_barrier(ddl_communicator* ranks) {
-    return with_communicator(ranks, "barrier", [&]() noexcept { return carry_out_barrier(*ranks, this_thread); });
+    return with_communicator(ranks, "barrier", [&]() noexcept {
+        const under_way call{*ranks};
+        return carry_out_barrier(*ranks, this_thread);
+    });
 }
 
 }  // extern "C"

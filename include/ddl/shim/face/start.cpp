@@ -33,9 +33,11 @@ ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexc
             ranks.ranks->refuse();
             throw error(errc::system, "start", ranks.rank, -1, "no thread for nonblocking calls: %s", why.c_str());
         }
-        *started = handle<ddl_request>::take();
-        (*started)->call = std::move(how);
-        (*started)->forks = ranks.forks;
+        ddl_request* const place = handle<ddl_request>::take();
+        place->call = std::move(how);
+        place->forks = ranks.forks;
+        handle<ddl_request>::raise(place);
+        *started = place;
     });
 }
 
