@@ -113,6 +113,26 @@ BOOST_FIXTURE_TEST_CASE(ranks_that_call_different_things, still_usable) {
                    rank() == 0 ? ddl_run_barrier(world()) : ddl_run_broadcast(world(), values, 8, DDL_FLOAT, 0));
 }
 
+BOOST_FIXTURE_TEST_CASE(ranks_that_time_their_calls_by_other_options, still_usable) {
+    if (size() == 1) return;
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, rank(), &part));
+    for (const char* const others : {"", "-dump_iter 1000", "-rebind_iter 2000"}) {
+        REQUIRE_OK(ddl_set_options(part, rank() == 0 ? "-dump_iter 2000" : others));
+        for (int time = 0; time < 3; ++time)  // no call is taken for another
+            expect_failure(DDL_MISMATCH, *others == '\0' ? "timed allreduce" : "pass the same in the options",
+                           ddl_run_allreduce(part, values, values, 8, DDL_FLOAT, DDL_SUM));
+        REQUIRE_OK(ddl_run_barrier(part));
+    }
+    REQUIRE_OK(ddl_set_options(part, "-dump_iter 2000 -rebind_iter 3"));
+    for (int time = 0; time < 3; ++time) {
+        float one = 1;
+        REQUIRE_OK(ddl_run_allreduce(part, &one, &one, 1, DDL_FLOAT, DDL_SUM));
+        BOOST_TEST(one == static_cast<float>(size()));
+    }
+    REQUIRE_OK(ddl_close(part));
+}
+
 BOOST_FIXTURE_TEST_CASE(handles_that_are_null_closed_or_freed, still_usable) {
     expect_failure(DDL_INVALID_ARGUMENT, "no open communicator", ddl_run_barrier(nullptr));
     BOOST_TEST(ddl_get_rank(nullptr) == -1);

@@ -24,12 +24,13 @@ enum class collective : std::uint32_t {
     allreduce_n,
     refused,               // a rank whose own arguments make no sense tells the others
     staged,                // a rank that cannot hand its buffers over whole asks the others for chunks
+    timed,                 // ranks that time their calls compare how, and times
     split = exchange_mark  // no collective of ours, but seen where one is looked for
 };
 
-inline constexpr const char* names_of_collectives[] = {"allreduce", "reduce_scatter", "all_gather", "broadcast",
-                                                       "reduce",    "gather",         "scatter",    "all_to_all",
-                                                       "barrier",   "allreduce_n",    "refused",    "staged"};
+inline constexpr const char* names_of_collectives[] = {
+    "allreduce",  "reduce_scatter", "all_gather",  "broadcast", "reduce", "gather",         "scatter",
+    "all_to_all", "barrier",        "allreduce_n", "refused",   "staged", "timed allreduce"};
 
 constexpr const char* to_string(collective what) noexcept {
     return what == collective::split ? "split" : names_of_collectives[static_cast<int>(what)];

@@ -79,10 +79,12 @@ inline ddl_status carry_out(ddl_communicator& ranks, const row& how, const task&
         ranks.ranks->drain();  // calls under way, which this thread may carry out, use theirs
         ranks.ranks->use_extents(timed ? &ranks.times->clock() : nullptr);
     }
+    ddl_status status = timed ? ranks.times->begin(*ranks.ranks, heard) : DDL_OK;
     const double begin = timed ? now() : 0;
     bool has_met = false;
-    ddl_status status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false, has_met)
-                                        : run_on_host(ranks, how, asked, heard);
+    if (status == DDL_OK) [[likely]]
+        status = asked.on_device ? carry_out_staged(ranks, how, asked, heard, false, has_met)
+                                 : run_on_host(ranks, how, asked, heard);
     if (status == asked_again) [[unlikely]]
         status = carry_out_staged(ranks, how, asked, heard, true, has_met);
     if (timed) {

@@ -40,7 +40,10 @@ public:
         });
     }
     ddl_status compare(std::span<std::int64_t> words, const listener& heard) noexcept override {
-        return unless_asked(heard, "compare", [&] { allreduce<direct>(ranks_, words, maximum{}); });
+        return unless_asked(heard, "timed allreduce", [&] {
+            barrier_over<direct, checked>(ranks_, collective::timed);  // which no call of a program agrees with
+            allreduce<direct>(ranks_, words, maximum{});
+        });
     }
     void drain() noexcept override { ranks_.queue().drain(); }
     void refuse() noexcept override {

@@ -30,6 +30,22 @@ public:
 
     level_clock& clock() noexcept { return clock_; }
 
+    /// Before each call, on all ranks. They go by the same periods, or no call is made: who compares times after another call than
+    /// the others would take the next one's data for them.
+    ddl_status begin(backend& world, const listener& heard) noexcept {
+        if (agreed_) [[likely]]
+            return DDL_OK;
+        std::int64_t periods[] = {given_.dump_iter, -given_.dump_iter, given_.rebind_iter, -given_.rebind_iter};
+        if (const ddl_status status = world.compare(periods, heard)) return status;
+        agreed_ = periods[0] == -periods[1] && periods[2] == -periods[3];
+        return guarded(heard, "timed allreduce", [&] {
+            if (!agreed_)
+                throw error(
+                    errc::mismatch, "timed allreduce", world.rank(), -1,
+                    "ranks were given other -dump_iter or -rebind_iter; pass the same in the options of every rank");
+        });
+    }
+
     /// After each call, on all ranks.
     ddl_status add(backend& world, double seconds, const task& done, const listener& heard) noexcept {
         ++calls_;
@@ -99,6 +115,7 @@ private:
     options given_;
     parts sent_;
     level_clock clock_;
+    bool agreed_ = false;
     long calls_ = 0;
     double seconds_ = 0;
     double bytes_ = 0;
