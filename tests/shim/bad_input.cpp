@@ -2,6 +2,8 @@
 // ranks: 1 2 3
 // mpi-ranks: 2 3
 // two-nodes: 2
+#include <climits>
+
 #include "world.hpp"
 
 namespace {
@@ -24,7 +26,9 @@ BOOST_FIXTURE_TEST_CASE(elements_and_ops_that_are_none, still_usable) {
     expect_failure(DDL_INVALID_ARGUMENT, "element is 99", ddl_run_allreduce(world(), values, values, 8, 99, DDL_SUM));
     expect_failure(DDL_INVALID_ARGUMENT, "element is -1", ddl_run_allreduce(world(), values, values, 8, -1, DDL_SUM));
     expect_failure(DDL_INVALID_ARGUMENT, "op is 99", ddl_run_allreduce(world(), values, values, 8, DDL_FLOAT, 99));
-    expect_failure(DDL_INVALID_ARGUMENT, "op is", ddl_run_allreduce(world(), values, values, 8, DDL_FLOAT, -1));
+    for (const int op : {-1, -7, INT_MIN + 1})
+        expect_failure(DDL_INVALID_ARGUMENT, ("op is " + std::to_string(op)).c_str(),
+                       ddl_run_allreduce(world(), values, values, 8, DDL_FLOAT, op));
     expect_failure(DDL_UNSUPPORTED, "bit_and of float",
                    ddl_run_allreduce(world(), values, values, 8, DDL_FLOAT, DDL_BIT_AND));
 }
@@ -78,6 +82,32 @@ BOOST_FIXTURE_TEST_CASE(roots_and_counts_that_do_not_fit_the_ranks, still_usable
                        ddl_run_all_to_all(world(), values, values, static_cast<std::size_t>(size()) + 1, DDL_FLOAT));
 }
 
+BOOST_FIXTURE_TEST_CASE(buffers_that_overlap_otherwise_than_in_place, still_usable) {
+    const auto whole = static_cast<std::size_t>(size()) * 2;  // two elements a rank
+    std::vector<std::int32_t> data(whole + 1, 1);
+    std::int32_t* const one = data.data();
+    std::int32_t* const other = one + (rank() == 0 ? 1 : 0);  // no rank's block
+    const auto expect = [](const char* what, ddl_status status) {
+        expect_failure(DDL_INVALID_ARGUMENT, (std::string{"in and out overlap; pass "} + what).c_str(), status);
+    };
+    expect("one pointer", ddl_run_allreduce(world(), one, one + 1, whole, DDL_INT32, DDL_SUM));
+    expect("one pointer", ddl_run_all_to_all(world(), one + 1, one, whole, DDL_INT32));
+    if (size() == 1) return;
+    expect("this rank's block of in", ddl_run_reduce_scatter(world(), one, other, whole, DDL_INT32, DDL_SUM));
+    expect("this rank's block of out", ddl_run_all_gather(world(), other, one, whole, DDL_INT32));
+    for (const int root : {0, 1}) {
+        const bool is_root = rank() == root;
+        const auto expect_on_root = [&](const char* what, ddl_status status) {
+            if (is_root) expect(what, status);
+            else expect_failure(DDL_MISMATCH, "see its own error", status);
+        };
+        expect_on_root("this rank's block of in", ddl_run_scatter(world(), one, other, whole, DDL_INT32, root));
+        expect_on_root("this rank's block of out", ddl_run_gather(world(), other, one, whole, DDL_INT32, root));
+        expect_on_root("one pointer", ddl_run_reduce(world(), one, one + 1, whole, DDL_INT32, DDL_SUM, root));
+    }
+    BOOST_TEST(data == std::vector<std::int32_t>(whole + 1, 1), boost::test_tools::per_element());
+}
+
 BOOST_FIXTURE_TEST_CASE(one_rank_alone_makes_a_mistake_and_all_hear_of_it, still_usable) {
     if (size() == 1) return;
     const bool mistaken = rank() == 0;
@@ -96,6 +126,29 @@ BOOST_FIXTURE_TEST_CASE(one_rank_alone_makes_a_mistake_and_all_hear_of_it, still
         expect_failure(DDL_MISMATCH, "see its own error", ddl_wait_request(request));
         REQUIRE_OK(ddl_free_request(request));
     }
+}
+
+BOOST_FIXTURE_TEST_CASE(one_rank_alone_has_no_place_for_a_result_and_all_hear_of_it, still_usable) {
+    if (size() == 1) return;
+    const bool mistaken = rank() == 0;
+    ddl_request* request = nullptr;
+    ddl_request** const place = mistaken ? nullptr : &request;
+    const auto expect = [&](ddl_status status) {
+        if (mistaken) return expect_failure(DDL_INVALID_ARGUMENT, "is NULL", status);
+        BOOST_TEST_REQUIRE(status == DDL_OK, ddl_last_error());
+        expect_failure(DDL_MISMATCH, "see its own error", ddl_wait_request(request));
+        REQUIRE_OK(ddl_free_request(request));
+    };
+    expect(ddl_start_allreduce(world(), values, values, 8, DDL_FLOAT, DDL_SUM, place));
+    expect(ddl_start_barrier(world(), place));
+    ddl_plan* plan = nullptr;
+    REQUIRE_OK(ddl_plan_allreduce(world(), values, values, 8, DDL_FLOAT, DDL_SUM, &plan));
+    expect(ddl_start_plan(plan, place));
+    REQUIRE_OK(ddl_free_plan(plan));
+    ddl_communicator* part = nullptr;
+    const ddl_status split = ddl_split(world(), 0, 0, mistaken ? nullptr : &part);
+    if (mistaken) expect_failure(DDL_INVALID_ARGUMENT, "is NULL", split);
+    else expect_failure(DDL_MISMATCH, "see its own error", split);
 }
 
 BOOST_FIXTURE_TEST_CASE(ranks_that_call_different_things, still_usable) {

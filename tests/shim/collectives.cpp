@@ -148,6 +148,40 @@ BOOST_AUTO_TEST_CASE(blocks_go_where_they_belong) {
                        brought(from, static_cast<std::size_t>(rank()) * 3 + i));
 }
 
+BOOST_AUTO_TEST_CASE(in_place_the_block_is_this_ranks_of_the_vector) {
+    for (const std::size_t count : {std::size_t{5}, std::size_t{1003}, std::size_t{100'003}}) {
+        const std::size_t first = ddl_first_of_block(count, size(), rank());
+        const std::size_t own = ddl_count_of_block(count, size(), rank());
+        void* mapped = nullptr;
+        REQUIRE_OK(ddl_allocate(world(), count * sizeof(float), &mapped));
+        std::vector<float> ordinary(count);
+        for (float* const data : {static_cast<float*>(mapped), ordinary.data()}) {
+            const auto fill = [&] {
+                REQUIRE_OK(ddl_run_barrier(world()));  // peers may read there
+                for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<float>(brought(rank(), i));
+            };
+            const auto expect = [&](std::size_t begin, std::size_t length, auto expected) {
+                std::size_t right = 0;
+                while (right < length && data[begin + right] == static_cast<float>(expected(begin + right))) ++right;
+                BOOST_TEST_REQUIRE(right == length, "element " << begin + right << " of " << count);
+            };
+            fill();
+            REQUIRE_OK(ddl_run_reduce_scatter(world(), data, data + first, count, DDL_FLOAT, DDL_SUM));
+            expect(first, own, summed);
+            REQUIRE_OK(ddl_run_all_gather(world(), data + first, data, count, DDL_FLOAT));
+            expect(0, count, summed);
+            const int root = size() - 1;
+            const bool is_root = rank() == root;
+            fill();
+            REQUIRE_OK(ddl_run_scatter(world(), is_root ? data : nullptr, data + first, count, DDL_FLOAT, root));
+            expect(first, own, [&](std::size_t i) { return brought(root, i); });
+            REQUIRE_OK(ddl_run_gather(world(), data + first, is_root ? data : nullptr, count, DDL_FLOAT, root));
+            if (is_root) expect(0, count, [&](std::size_t i) { return brought(root, i); });
+        }
+        REQUIRE_OK(ddl_deallocate(mapped));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(rooted_collectives_take_any_root) {
     constexpr std::size_t count = 501;
     for (int root = 0; root < size(); ++root) {

@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(calls_that_differ_are_told_apart_in_chunks_too) {
     expect_mismatch(
         ddl_run_allreduce(world(), other, other, 3000 - static_cast<std::size_t>(rank()), DDL_FLOAT, DDL_SUM));
     expect_mismatch(first ? ddl_run_allreduce(world(), data, data, 3000, DDL_FLOAT, DDL_SUM)
-                          : ddl_run_all_gather(world(), here.data(), here.data(), 3000, DDL_FLOAT));
+                          : ddl_run_all_gather(world(), there.data(), here.data(), 3000, DDL_FLOAT));
     const ddl_status failed = ddl_run_allreduce(world(), first ? data : nullptr, data, 3000, DDL_FLOAT, DDL_SUM);
     if (first) expect_failure(DDL_MISMATCH, "", failed);
     else expect_failure(DDL_INVALID_ARGUMENT, "in is NULL", failed);

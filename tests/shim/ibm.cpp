@@ -105,8 +105,10 @@ BOOST_AUTO_TEST_CASE(types_and_operations_are_those_of_the_header) {
 
 BOOST_AUTO_TEST_CASE(calls_that_make_no_sense_leave_the_rest_in_order) {
     float value[1] = {1};
-    expect_line("element is -1", [&] { return ddl_allreduce(value, 1, static_cast<DDL_Type>(55), DDL_OP_SUM); });
-    expect_line("op is", [&] { return ddl_allreduce(value, 1, DDL_TYPE_FLOAT, static_cast<DDL_Op>(-3)); });
+    expect_line("type is 55; pass a DDL_Type",
+                [&] { return ddl_allreduce(value, 1, static_cast<DDL_Type>(55), DDL_OP_SUM); });
+    expect_line("op is -3; pass a DDL_Op",
+                [&] { return ddl_allreduce(value, 1, DDL_TYPE_FLOAT, static_cast<DDL_Op>(-3)); });
     expect_line("in is NULL", [&] { return ddl_allreduce(nullptr, 1); });
     expect_line("is it negative?", [&] { return ddl_allreduce(value, static_cast<std::size_t>(-1)); });
     expect_line("is NULL", [] { return ddl_rank(nullptr); });

@@ -65,6 +65,16 @@ BOOST_AUTO_TEST_CASE(the_product_of_the_extents_is_the_number_of_ranks) {
     BOOST_TEST(read("-mode b:2147483647x2147483647x2147483647x2", 6).refuses("invalid dim size="));
 }
 
+BOOST_AUTO_TEST_CASE(of_two_modes_the_last_one_counts) {
+    const reading result = read("-mode p:2x2x1x1 -mode r:4", 4);
+    BOOST_TEST(result.understood, result.why);
+    BOOST_TEST(result.given.mode == 'r');
+    BOOST_TEST(result.given.levels == 1);
+    BOOST_TEST(result.given.depth() == 1);
+    BOOST_TEST(read("-mode b:2x2 -mode r", 4).given.depth() == 0);
+    BOOST_TEST(read("-mode b:2x2 -mode r", 4).given.levels == 0);
+}
+
 BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_named) {
     BOOST_TEST(read("-mode z:4", 4).refuses("one letter of bnrmcp, not: z:4"));
     BOOST_TEST(read("-mode b4", 4).refuses("a colon"));

@@ -125,11 +125,10 @@ inline ddl_element unsigned_for_bits(ddl_element element, ddl_op op) noexcept {
 
 inline task reduction(collective what, const void* in, void* out, std::size_t count, ddl_element element, ddl_op op,
                       int root = 0) {
-    constexpr ddl_op none = 1 << 30;  // in a task -1 says that data only moves; here it is a mistake
-    return {what, unsigned_for_bits(element, op), op < 0 ? none : op, root, in, out, count};
+    return {what, unsigned_for_bits(element, op), op == moves ? no_op_of_caller : op, root, in, out, count};
 }
 inline task movement(collective what, const void* in, void* out, std::size_t count, ddl_element element, int root = 0) {
-    return {what, element, -1, root, in, out, count};
+    return {what, element, moves, root, in, out, count};
 }
 inline task many(void* const* data, const std::size_t* counts, std::size_t tensors, ddl_element element, ddl_op op) {
     task result = reduction(collective::allreduce_n, nullptr, nullptr, 0, element, op);

@@ -23,9 +23,10 @@
  * in which they came, and that order must be the same on all ranks: threads that call side by side take a communicator each.
  *
  * `in` and `out` hold elements in contiguous memory of this process, or of a CUDA device of its; what a device has then
- * passes through the host, after what its default stream was given. They may be the same pointer (in place), and do not
- * overlap otherwise. `count` counts the elements of the whole vector, on every rank. Buffers belong to a call until it is
- * done. */
+ * passes through the host, after what its default stream was given. In place they are the same pointer where both hold the
+ * whole vector (allreduce, reduce, all-to-all); where one of them holds a block, it is this rank's block of the other. They do
+ * not overlap otherwise. `count` counts the elements of the whole vector, on every rank. Buffers belong to a call until it
+ * is done. */
 
 #if defined(__GNUC__)
 #define DDL_API __attribute__((visibility("default")))
@@ -133,8 +134,8 @@ DDL_API ddl_status ddl_open_job(const char* job, int rank, int size, double seco
 DDL_API ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicator** world);
 /** A communicator of the ranks that pass the same `color`, 0 or more, ordered by `key`, then by rank. All ranks call it. */
 DDL_API ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part);
-/** Lets go of a communicator; its requests are waited for, which `ddl_interrupt` may end, its plans can no longer be run. NULL does
- * nothing. */
+/** Lets go of a communicator; its plans can no longer be run, its requests are waited for, which `ddl_interrupt` may end. NULL
+ * does nothing. */
 DDL_API ddl_status ddl_close(ddl_communicator* ranks);
 
 /** This process's rank, the number of ranks; the same among the ranks of this process's node. -1 if it is no communicator. */
@@ -192,10 +193,12 @@ DDL_API ddl_status ddl_run_broadcast(ddl_communicator* ranks, void* data, size_t
 /** The combination of all `in`, in `out` of the root; elsewhere `out` may be NULL. */
 DDL_API ddl_status ddl_run_reduce(ddl_communicator* ranks, const void* in, void* out, size_t count, ddl_element element,
                                   ddl_op op, int root);
-/** The blocks of all ranks, in `out` of the root; elsewhere `out` may be NULL. */
+/** The blocks of all ranks, in `out` of the root; elsewhere `out` may be NULL. In place, on the root: `in` is its block of
+ * `out`. */
 DDL_API ddl_status ddl_run_gather(ddl_communicator* ranks, const void* in, void* out, size_t count, ddl_element element,
                                   int root);
-/** Each rank's block of the root's `in`, in `out`; elsewhere `in` may be NULL. */
+/** Each rank's block of the root's `in`, in `out`; elsewhere `in` may be NULL. In place, on the root: `out` is its block of
+ * `in`. */
 DDL_API ddl_status ddl_run_scatter(ddl_communicator* ranks, const void* in, void* out, size_t count,
                                    ddl_element element, int root);
 /** Block `d` of rank `s` becomes block `s` of rank `d`. `count` is a multiple of the number of ranks. */

@@ -4,6 +4,7 @@
 #include <ddl/shim/extents.hpp>
 #include <ddl/text.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 #include <cstring>
@@ -84,6 +85,8 @@ private:
         if (lettered && letters.find(value.front()) == std::string_view::npos)
             return complain("the mode begins with one letter of bnrmcp, not", value);
         result.mode = lettered ? value.front() : 'r';
+        result.levels = 0;  // what an earlier mode said
+        std::fill_n(result.extents, by_extents::levels, 1);
         std::string_view extents = value.substr(lettered ? 1 : 0);
         if (lettered && extents.empty()) return true;
         if (lettered && extents.front() != ':')
@@ -93,7 +96,7 @@ private:
     }
 
     bool read_extents(std::string_view extents, std::string_view value, options& result) noexcept {
-        for (result.levels = 0;; extents.remove_prefix(1)) {
+        for (;; extents.remove_prefix(1)) {
             const std::string_view extent = extents.substr(0, extents.find('x'));
             if (result.levels == by_extents::levels || !parsed(extent, 1, INT_MAX, result.extents[result.levels++]))
                 return complain("the mode takes one to four numbers of ranks, as in b:4x2x3, not", value);

@@ -5,16 +5,21 @@
 #include <ddl/executor/call.hpp>
 #include <ddl/shim/ddl.h>
 
+#include <climits>
 #include <cstddef>
 #include <new>
 
 namespace ddl::shim {
 
+/// The op of a task whose data only moves, and of one whose caller passed that number, which is none.
+inline constexpr ddl_op moves = -1;
+inline constexpr ddl_op no_op_of_caller = INT_MIN;
+
 /// What a caller asks for: the arguments of any collective, as values.
 struct task {
     collective what;
     ddl_element element;
-    ddl_op op;  // -1 where data only moves
+    ddl_op op;  // `moves` where data only moves
     int root;
     const void* in;
     void* out;

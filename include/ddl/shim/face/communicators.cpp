@@ -161,6 +161,12 @@ ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicat
 }
 
 ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part) {
+    if (part == nullptr)  // the others, who wait in the call, hear of it
+        return with_communicator(ranks, "split", [&]() noexcept {
+            const under_way call{*ranks};
+            ranks->ranks->refuse();
+            return emptied(part, "split");
+        });
     return opened(part, "split", [&](std::unique_ptr<backend>& made) noexcept {
         return with_communicator(ranks, "split", [&]() noexcept {
             const under_way call{*ranks};

@@ -65,6 +65,22 @@ struct examination {
         return true;
     }
 
+    /// In place the block is this rank's, of the whole vector; what overlaps otherwise would be read after it was written.
+    bool apart(const buffer_use& use) noexcept {
+        if ((asked.in == asked.out && use.in == use.out) || use.in == 0 || use.out == 0) [[likely]]
+            return true;
+        const std::size_t each = ddl_size_element(asked.element);
+        const auto in = reinterpret_cast<std::uintptr_t>(asked.in);
+        const auto out = reinterpret_cast<std::uintptr_t>(asked.out);
+        if (in >= out + use.out * each || out >= in + use.in * each) return true;
+        const std::size_t before = block(asked.count, ranks.size, ranks.rank).first * each;
+        if (use.in > use.out ? out == in + before : use.in < use.out && in == out + before) return true;
+        return complain(DDL_INVALID_ARGUMENT, "in and out overlap; pass %s, or buffers that are apart",
+                        use.in == use.out  ? "one pointer for both"
+                        : use.in > use.out ? "this rank's block of in for out"
+                                           : "this rank's block of out for in");
+    }
+
     bool buffers() noexcept {
         const bool rooted = asked.what == collective::broadcast || asked.what == collective::reduce ||
                             asked.what == collective::gather || asked.what == collective::scatter;
@@ -76,12 +92,13 @@ struct examination {
             return complain(DDL_INVALID_ARGUMENT, "count is %zu; pass a multiple of the %d ranks", asked.count,
                             ranks.size);
         const buffer_use use = use_of(ranks, asked);
-        return (!use.reads || buffer("in", asked.in, use.in)) && (!use.writes || buffer("out", asked.out, use.out));
+        return (!use.reads || buffer("in", asked.in, use.in)) && (!use.writes || buffer("out", asked.out, use.out)) &&
+               apart(use);
     }
 
     /// The mode's row if it has one, else that of the schedule. Data that only moves takes the best way.
     const row* row_for() const noexcept {
-        const bool reduces = asked.op != -1;
+        const bool reduces = asked.op != moves;
         for (const int schedule : {ranks.mode, ranks.schedule}) {
             const bool wanted = reduces && schedule != 0;
             if (!wanted) continue;
@@ -93,12 +110,13 @@ struct examination {
 
     const row* find() noexcept {
         const char* const element = ddl_name_element(asked.element);
-        const char* const op = asked.op == -1 ? "" : ddl_name_op(asked.op);
+        const char* const op = asked.op == moves ? "" : ddl_name_op(asked.op);
         if (element == nullptr)
             complain(DDL_INVALID_ARGUMENT, "element is %d; pass one of ddl.h, or what ddl_find_element gives",
                      asked.element);
         else if (op == nullptr)
-            complain(DDL_INVALID_ARGUMENT, "op is %d; pass one of ddl.h, or what ddl_find_op gives", asked.op);
+            complain(DDL_INVALID_ARGUMENT, "op is %d; pass one of ddl.h, or what ddl_find_op gives",
+                     asked.op == no_op_of_caller ? moves : asked.op);
         else if (const row* const found = row_for()) return found;
         else
             complain(DDL_UNSUPPORTED, "%s%s%s by this schedule is not in this library; pass another, or build it in",

@@ -92,13 +92,12 @@ ddl_status ddl_run_plan(ddl_plan* plan) {
 }
 
 ddl_status ddl_start_plan(ddl_plan* plan, ddl_request** started) {
-    if (const ddl_status status = emptied(started, "start_plan")) return status;
+    ddl_status status = emptied(started, "start_plan");
     return with_plan(plan, "start_plan", [&](ddl_communicator& ranks, const row& how, task asked) noexcept {
-        if (const ddl_status status = examine_again(ranks, asked)) {
-            refuse_later(ranks);
-            return status;
-        }
-        return start(ranks, how, asked, started);
+        if (status == DDL_OK) status = examine_again(ranks, asked);
+        if (status == DDL_OK) return start(ranks, how, asked, started);
+        refuse_later(ranks);
+        return status;
     });
 }
 

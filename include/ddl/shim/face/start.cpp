@@ -62,11 +62,10 @@ namespace {
 
 /// A task that makes no sense is not started, and the peers hear of that.
 ddl_status start(ddl_communicator* ranks, task asked, ddl_request** started) noexcept {
-    if (const ddl_status status = emptied(started, to_string(asked.what))) return status;
+    ddl_status status = emptied(started, to_string(asked.what));
     return with_communicator(ranks, to_string(asked.what), [&]() noexcept {
-        ddl_status status = DDL_OK;
-        if (const row* const how = examine(*ranks, asked, status))
-            return ddl::shim::start(*ranks, *how, asked, started);
+        const row* const how = status == DDL_OK ? examine(*ranks, asked, status) : nullptr;
+        if (how != nullptr) return ddl::shim::start(*ranks, *how, asked, started);
         refuse_later(*ranks);
         return status;
     });
@@ -114,8 +113,12 @@ ddl_status ddl_start_all_to_all(ddl_communicator* ranks, const void* in, void* o
 }
 
 ddl_status ddl_start_barrier(ddl_communicator* ranks, ddl_request** started) {
-    if (const ddl_status status = emptied(started, "barrier")) return status;
+    const ddl_status placed = emptied(started, "barrier");
     return with_communicator(ranks, "barrier", [&]() noexcept {
+        if (placed != DDL_OK) {
+            refuse_later(*ranks);
+            return placed;
+        }
         return push(
             *ranks, [ranks](progress& call) { return carry_out_barrier(*ranks, to_request(call)); }, started);
     });

@@ -215,7 +215,13 @@ DDL_API int ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op op) {
     ddl_status status = DDL_OK;
     ddl_communicator* const world = started(status);
     if (world == nullptr) return reported(status);
-    status = ddl_run_allreduce(world, data, data, count, translated(elements, type), translated(ops, op));
+    const ddl_element element = translated(elements, type);
+    const ddl_op combined = translated(ops, op);
+    status = ddl_run_allreduce(world, data, data, count, element, combined);
+    if (status == DDL_INVALID_ARGUMENT && element < 0)  // in the numbers of the caller
+        refused(status, "allreduce", ddl_get_rank(world), "type is %d; pass a DDL_Type of ddl.hpp", int{type});
+    else if (status == DDL_INVALID_ARGUMENT && combined < 0)
+        refused(status, "allreduce", ddl_get_rank(world), "op is %d; pass a DDL_Op of ddl.hpp", int{op});
     return status == DDL_OK ? DDL_SUCCESS : reported(status);
 }
 

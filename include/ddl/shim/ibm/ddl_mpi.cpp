@@ -64,6 +64,13 @@ int number_of(const std::map<Handle, int>& known, Handle asked) {
     return found == known.end() ? -1 : found->second;
 }
 
+std::string name_of(MPI_Datatype type) {
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length = 0;
+    if (type != MPI_DATATYPE_NULL) MPI_Type_get_name(type, name, &length);
+    return *name != '\0' ? name : "this MPI_Datatype";
+}
+
 void require(int code, const char* call) { mpi_runtime::check(code, call, "allreduce_mpi", -1); }
 
 /// A communicator of ours for each of MPI's, closed when MPI frees it or ends.
@@ -153,8 +160,16 @@ extern "C" DDL_API int ddl_allreduce_mpi(const char* options, void* data, size_t
         ddl_communicator* const ranks = kept_communicators::here().of(communicator, options, status);
         if (ranks == nullptr) return;
         const vocabulary& known = vocabulary::of_mpi();
-        status = ddl_run_allreduce(ranks, data, data, count, number_of(known.elements, type), number_of(known.ops, op));
-        if (status != DDL_OK) this_thread(status, ddl_last_error());
+        const ddl_element element = number_of(known.elements, type);
+        const ddl_op combined = number_of(known.ops, op);
+        status = ddl_run_allreduce(ranks, data, data, count, element, combined);
+        if (status == DDL_INVALID_ARGUMENT && element < 0)  // in the caller's words
+            refused(status, "allreduce", ddl_get_rank(ranks), "ddl has no element for %s; pass one such as MPI_FLOAT",
+                    name_of(type).c_str());
+        else if (status == DDL_INVALID_ARGUMENT && combined < 0)
+            refused(status, "allreduce", ddl_get_rank(ranks),
+                    "ddl has no op for this MPI_Op; pass one such as MPI_SUM");
+        else if (status != DDL_OK) this_thread(status, ddl_last_error());
     });
     if (asked != DDL_OK) return failed(asked, last_error().c_str());
     return failed(status, last_error().c_str());
