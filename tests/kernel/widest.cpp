@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <complex>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -19,6 +20,7 @@ struct multiply_and_add {
 
 static_assert(!contracts<ddl::sum, float> && !contracts<ddl::average, double>, "one operation each: nothing to fuse");
 static_assert(!contracts<ddl::maximum, ddl::half> && !contracts<ddl::minimum, ddl::bfloat16>);
+static_assert(!contracts<ddl::sum, std::complex<float>> && contracts<ddl::product, std::complex<float>>);
 static_assert(contracts<multiply_and_add, float>, "a user's op may hold two");
 static_assert(!contracts<multiply_and_add, int>, "but integers round nothing");
 

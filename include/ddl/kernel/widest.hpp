@@ -90,6 +90,13 @@ template <class Op, class Type>
                  (std::is_same_v<Op, sum> || std::is_same_v<Op, product> || std::is_same_v<Op, minimum> ||
                   std::is_same_v<Op, maximum> || std::is_same_v<Op, average>)
 inline constexpr bool contracts<Op, Type> = false;
+template <class Op, class Type>  // a sum of complex numbers is one of parts
+    requires(std::is_same_v<Op, sum> || std::is_same_v<Op, average>) && requires(const Type& value) {
+        requires std::is_arithmetic_v<typename Type::value_type>;
+        value.real();
+        value.imag();
+    }
+inline constexpr bool contracts<Op, Type> = false;
 template <class Op, coded Type>  // compared by their codes
     requires std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>
 inline constexpr bool contracts<Op, Type> = false;
