@@ -243,6 +243,7 @@ same(functional.broadcast(torch.ones(3) * rank, 1, group) + 0, torch.ones(3))
 
 def test_from_one_rank_to_another(ranks):
     ranks(3, """
+import pyddl
 left, right = (rank - 1) % size, (rank + 1) % size
 for turn in range(3):  # all send first
     mine, theirs = torch.full((2, 3), rank + 10.0 * turn).T, torch.empty(3, 2)
@@ -262,6 +263,43 @@ if rank == 2:
     for tag in (8, 7):  # by their tags
         work = dist.irecv(late[tag - 7], 0, tag=tag)
         assert work.wait() and late[tag - 7].item() == tag
+import threading
+if rank == 0:
+    waits = [dist.isend(torch.full((2,), tag), 2, tag=tag) for tag in range(40)] + [dist.isend(torch.ones(3), 2, tag=40) for _ in range(2)]
+    before = threading.active_count()
+    for each in waits: each.wait()
+    assert threading.active_count() == before  # not one for each tag
+if rank == 2:
+    before = threading.active_count()
+    got = torch.empty(2, dtype=torch.int64)
+    for tag in reversed(range(40)):  # all of them but the last come before they are wanted
+        dist.recv(got, 0, tag=tag)
+        assert got.tolist() == [tag, tag]
+    assert threading.active_count() == before
+    works = [dist.irecv(torch.empty(3), 0, tag=40)]
+    works.append(dist.irecv(got, 0, tag=41))
+    works.append(dist.irecv(torch.empty(3), 0, tag=40))
+    for each in works[::2]: each.wait()
+if rank == 0:
+    for length, tag in ((4, 50), (4, 42), (2, 41)): waits.append(dist.isend(torch.full((length,), tag), 2, tag=tag))
+    with refused(pyddl.Mismatch, "send, rank 0", "rank 2 brings"): waits[-3].wait()
+    for each in waits[-2:]: each.wait()
+if rank == 2:
+    with refused(pyddl.Mismatch, "recv, rank 2", "rank 0 brings"): dist.recv(torch.empty(1), 0, tag=50)
+    works[1].wait()
+    assert got.tolist() == [41, 41]
+    with refused(pyddl.Mismatch, "recv, rank 2: rank 0 sent 32 bytes with tag 42, and the tensor has 8"): dist.recv(torch.empty(2), 0, tag=42)
+if rank == 2: works = [dist.irecv(got, 0, tag=60)]
+if rank == 0:
+    for value in (1, 2): dist.send(torch.full((2,), value), 2, tag=61)  # are taken in, though nobody wants them yet
+dist.barrier()
+if rank == 2:
+    for value in (1, 2):  # and handed over, though tag 60 is still to come
+        dist.recv(more := torch.empty(2, dtype=torch.int64), 0, tag=61)
+        assert more.tolist() == [value, value]
+dist.barrier()
+if rank == 0: dist.send(torch.full((2,), 3), 2, tag=60)
+if rank == 2: assert works[0].wait() and got.tolist() == [3, 3]
 group = dist.new_group([1, 2])
 if rank == 1: dist.send(torch.ones(1) * 5, 2, group=group)
 if rank == 2:

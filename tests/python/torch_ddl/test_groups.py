@@ -110,7 +110,11 @@ say("told")
 def test_a_rank_that_ends(ranks):
     ranks(3, """
 import pyddl
+dist.barrier()
 if rank == 2: os._exit(0)
+for call in (dist.recv, dist.send):  # though it has not come for any message of theirs
+    with refused(pyddl.PeerLost, f"{call.__name__}, rank {rank}: rank 2 has ended"):
+        call(torch.ones(1), 2)
 with refused(pyddl.PeerLost, f"rank {rank}"):
     dist.all_reduce(torch.ones(10))
 with refused(pyddl.Error):
@@ -177,13 +181,35 @@ if rank == 0:
     def met_meanwhile(*_):
         pair.interrupt()
         return Opened()
-    pairs.meet, pair = met_meanwhile, pairs._Pair(None, 0, 1.0)
-    with refused(pyddl.Interrupted, "the program gave up"): pair.carry(torch.ones(1)).wait()
+    opened = dist.HashStore()
+    opened.set("process/1", "elsewhere 1 1")
+    pairs.meet, pair = met_meanwhile, pairs._Sender(opened, 0, 1, 1.0)
+    with refused(pyddl.Interrupted, "send, rank 0: the program gave up"): pair.carry(pairs.Message(torch.ones(1), 0)).wait()
     pair.close()
     store.set("over", "1")
 else:
     store.get("over")
     with refused(pyddl.Error): dist.all_reduce(torch.ones(3))
+""", preamble=TORCH)
+
+
+def test_a_group_ends_though_a_message_does_not_come(ranks):
+    ranks(2, """
+import pyddl
+if rank == 0:
+    got = torch.zeros(1)
+    works = [dist.irecv(got, 1, tag=tag) for tag in (0, 1, 2)]
+    works[0].wait()  # so they have met
+    over = works[1].get_future()
+else:
+    dist.send(torch.ones(1), 0)
+dist.barrier()
+dist.destroy_process_group()
+if rank == 0:
+    for wait in (over.wait, works[1].wait, works[2].wait):
+        with refused(RuntimeError, "recv, rank 0"): wait()
+    assert got.item() == 1
+    with refused(pyddl.Interrupted, "the program"): works[1].wait()
 """, preamble=TORCH)
 
 
@@ -239,7 +265,7 @@ with refused(ValueError, "rank 0 of 2: these ranks are on ", "elsewhere", "ddlru
 import pyddl
 with refused(ValueError, "rank 1 of 2"):
     open_job(store, 1, 2, 1.0, None)
-with refused(pyddl.Timeout, "rank 0 of 2: the others did not come, 1/host/1 is missing"):
+with refused(pyddl.Timeout, "rank 0 of 2: rank 1 did not come within 0.01 s; see what it does"):
     open_job(dist.HashStore(), 0, 2, 0.01, None)
 """, preamble=UNSTARTED)
 

@@ -78,8 +78,9 @@ class Calls(ProcessGroup):
         self._pairs.interrupt()
 
     def shutdown(self):
-        """Waits for what is under way, and closes the communicator."""
+        """Waits for what is under way, but for messages that have not come, and closes the communicator."""
         if self._ranks._handle is not None:
+            self._pairs.give_up_receiving()
             self._waiter.stop()
             self._pairs.close()
             self._ranks.close()

@@ -23,7 +23,7 @@ from torch.distributed import TCPStore
 
 from . import NAME
 from .group import Group
-from .meeting import meet, open_job
+from .meeting import announce, meet, open_job
 
 _groups = []  # open ones, in the order of their opening
 
@@ -91,6 +91,7 @@ def open_group(options):
     rank, size = options.group_rank, options.group_size
     seconds = options.timeout / datetime.timedelta(seconds=1)
     members = list(options.global_ranks_in_group)
+    announce(options.store, rank)
     if not members:
         if not pyddl.initialized() and not is_launched():
             process.start(lambda place: open_job(options.store, rank, size, seconds, place))
