@@ -32,11 +32,12 @@ struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
     const void* host_out = nullptr;
     std::unique_ptr<ddl::shim::performance> times;  // of its reductions, if its options ask for them
     std::unique_ptr<ddl::shim::staging> staged;     // once a call had device memory to pass on
-    const char* transport = nullptr;                // what `ranks` says of these, for those who ask while it ends
-    int local_rank = -1;
-    int local_size = -1;
-    std::uint64_t opened = 0;          // the how manyth communicator of this process it is
-    unsigned forks = 0;                // how many there had been when it was opened
+    std::uint64_t opened = 0;                       // the how manyth communicator of this process it is
+    struct {                                        // for those who ask without a lock, be it that it ends meanwhile
+        std::atomic<unsigned> forks;                // how many there had been when it was opened
+        std::atomic<int> rank, size, local_rank, local_size;
+        std::atomic<const char*> transport;
+    } known{};
     std::atomic<int> started{0};       // nonblocking calls under way
     std::atomic<bool> running{false};  // whether a blocking one is
     std::atomic<bool> interrupted{false};
@@ -86,7 +87,9 @@ private:
 ddl_communicator* hold(std::unique_ptr<backend> ranks);
 
 /// Whether this process was made by fork, and the rank is its parent. For an open communicator.
-inline bool is_of_parent(const ddl_communicator& ranks) noexcept { return ranks.forks != forks::so_far(); }
+inline bool is_of_parent(const ddl_communicator& ranks) noexcept {
+    return ranks.known.forks.load(std::memory_order_relaxed) != forks::so_far();
+}
 inline ddl_status refused_to_child(const char* operation, int rank) noexcept {
     return refused(
         DDL_BROKEN, operation, rank,

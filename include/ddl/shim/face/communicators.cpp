@@ -19,9 +19,11 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->object = ranks->object();
     made->rank = ranks->rank();
     made->size = ranks->size();
-    made->transport = ranks->transport();
-    made->local_rank = ranks->local_rank();
-    made->local_size = ranks->local_size();
+    made->known.rank = ranks->rank();
+    made->known.size = ranks->size();
+    made->known.local_rank = ranks->local_rank();
+    made->known.local_size = ranks->local_size();
+    made->known.transport = ranks->transport();
     made->schedule = 0;
     made->mode = 0;
     made->has_extents = false;
@@ -29,7 +31,7 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->host_in = made->host_out = made;
     made->interrupted = false;
     made->opened = ++opened;
-    made->forks = forks::so_far();
+    made->known.forks = forks::so_far();
     made->ranks = std::move(ranks);
     handle<ddl_communicator>::raise(made);
     return made;
@@ -199,12 +201,16 @@ ddl_status ddl_close(ddl_communicator* ranks) {
     return status;
 }
 
-int ddl_get_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->rank : -1; }
-int ddl_get_size(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->size : -1; }
-int ddl_get_local_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->local_rank : -1; }
-int ddl_get_local_size(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->local_size : -1; }
+int ddl_get_rank(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->known.rank.load() : -1; }
+int ddl_get_size(const ddl_communicator* ranks) { return handles::alive(ranks) ? ranks->known.size.load() : -1; }
+int ddl_get_local_rank(const ddl_communicator* ranks) {
+    return handles::alive(ranks) ? ranks->known.local_rank.load() : -1;
+}
+int ddl_get_local_size(const ddl_communicator* ranks) {
+    return handles::alive(ranks) ? ranks->known.local_size.load() : -1;
+}
 const char* ddl_get_transport(const ddl_communicator* ranks) {
-    return handles::alive(ranks) ? ranks->transport : nullptr;
+    return handles::alive(ranks) ? ranks->known.transport.load() : nullptr;
 }
 
 ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds) {

@@ -35,7 +35,7 @@ ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexc
         }
         ddl_request* const place = handle<ddl_request>::take();
         place->call = std::move(how);
-        place->forks = ranks.forks;
+        place->forks = ranks.known.forks;
         handle<ddl_request>::raise(place);
         *started = place;
     });
