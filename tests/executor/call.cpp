@@ -180,6 +180,7 @@ BOOST_AUTO_TEST_CASE(every_collective_has_its_name) {
     BOOST_TEST(to_string(collective::all_to_all) == std::string("all_to_all"));
     BOOST_TEST(to_string(collective::allreduce_n) == std::string("allreduce_n"));
     BOOST_TEST(to_string(collective::refused) == std::string("refused"));
+    BOOST_TEST(to_string(collective::timed) == std::string("timed allreduce"));
 }
 
 BOOST_AUTO_TEST_CASE(a_call_left_half_done_is_announced) {
