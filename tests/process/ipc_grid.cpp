@@ -348,6 +348,26 @@ BOOST_AUTO_TEST_CASE(calls_that_were_enqueued_follow_each_other) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(whoever_leaves_waits_for_grids_that_have_yet_to_begin) {
+    run_team(2, [](node_type& node) {
+        std::thread own_work;
+        {
+            grid team{node, node.rank()};
+            const std::span values{reinterpret_cast<int*>(team.device().take(160'000)),
+                                   40'000};  // goes with the device
+            auto later = team.on(7);
+            team.device().held = true;
+            ddl::allreduce(later, values);
+            team.set_timeout(ddl::timeout{0.01});  // the caller's own work on the stream takes longer
+            own_work = std::thread{[&device = team.device()] {
+                sleep_for(1.2);
+                device.held = false;
+            }};
+        }  // closes peers' memory, which no grid may use any more
+        own_work.join();
+    });
+}
+
 BOOST_AUTO_TEST_CASE(a_request_is_done_when_its_grid_is) {
     run_grids(3, gpus::own, [](grid& team) {
         device_values<int> values{team.device(), 40'000};

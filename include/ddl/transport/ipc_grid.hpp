@@ -154,8 +154,8 @@ private:
         explicit rank_side(Host& wire, Arguments&&... of_device)
             : host{wire}, team{wire, std::forward<Arguments>(of_device)...}, buffers{wire, team} {}
         ~rank_side() {
-            host.queue().drain();  // which outlives this, and its calls do not
-            await_quietly(timeout{host.limit().seconds + 1});
+            host.queue().drain();    // which outlives this, and its calls do not
+            await_quietly(endless);  // what peers' memory is closed under must have ended; of lost peers it is told
         }
 
         /// Waits for the device. A peer that has ended, or failed, may have done its part before; but if our grid does not end
