@@ -544,6 +544,38 @@ BOOST_AUTO_TEST_CASE(outlives_its_parent) {
     for (const outcome& result : ranks.finish()) BOOST_TEST(result.how == outcome::returned, result);
 }
 
+BOOST_AUTO_TEST_CASE(leaves_the_memory_of_its_parent_to_its_parts_and_its_place_to_nobody) {
+    run(3, [](ddl::shared_memory& node) {
+        auto parent = std::make_unique<ddl::shared_memory>(node.split(0, node.rank()));
+        ddl::shared_memory group = parent->split(0, node.rank());
+        ddl::errc met{};
+        const auto exchange = [&](ddl::shared_memory& ranks) {
+            try {
+                ranks.exchange(0, here);
+            } catch (const ddl::error& failure) { met = failure.code(); }
+            return met;
+        };
+        if (node.rank() == 1) EXPECT(exchange(*parent) == ddl::errc::peer_lost);
+        parent.reset();
+        ddl::shared_memory other = node.split(0, node.rank());  // where the parent lay there would be no fault any more
+        EXPECT(exchange(group) == ddl::errc::peer_lost);        // as rank 1 has told
+        other.exchange(0, here);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(hears_of_a_failure_of_its_parent) {
+    run(4, [](ddl::shared_memory& node) {
+        ddl::shared_memory group = node.split(node.rank() % 2, 0);
+        node.exchange(0, here);
+        if (node.rank() == 3) node.fail(ddl::errc::system, "rank 3 gave up");
+        bool hears = false;
+        try {
+            for (;;) group.exchange(0, here);
+        } catch (const ddl::error& failure) { hears = std::strstr(failure.what(), "rank 3 gave up") != nullptr; }
+        EXPECT(hears);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(again_and_again_uses_the_same_memory) {
     run(3, [](ddl::shared_memory& node) {
         std::uint64_t lowest = ~std::uint64_t{0}, highest = 0;

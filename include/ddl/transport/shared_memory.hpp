@@ -7,14 +7,17 @@
 #include <ddl/transport/rendezvous.hpp>
 #include <ddl/transport/shared_heap.hpp>
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 namespace ddl {
 
 /// A rank's place in a group of processes: its share of the group's memory, and a lock that says that it lives.
 ///
-/// Rank `r` holds a lock on byte `r` of that memory as long as this object lives, and no longer than its process does,
-/// whatever ends that. So others can tell at any time whether it is there.
+/// Rank `r` of `n` holds a lock on byte `r` of that memory until it leaves, and one on byte `n + r` as long as this object lives, for
+/// parts that were split off look at the group's faults; neither for longer than its process lives, whatever ends that. So others
+/// can tell at any time whether it is there.
 class membership {
 public:
     static constexpr std::size_t window_bytes = std::size_t{1} << 20;
@@ -34,7 +37,8 @@ public:
         std::byte* const first = rank == 0 ? base() : ranks.window(rank);
         heap_->reserve(address + static_cast<std::uint64_t>(first - base()),
                        static_cast<std::size_t>(ranks.window(rank) - first) + window_bytes);
-        if (!heap_->hold(address + static_cast<std::uint64_t>(rank)))
+        if (!heap_->hold(address + static_cast<std::uint64_t>(rank)) ||
+            !heap_->hold(address + static_cast<std::uint64_t>(size + rank)))
             throw refused_by_system("shared_memory", rank, "a lock on the shared memory");
     }
     membership(membership&&) noexcept = default;
@@ -43,9 +47,13 @@ public:
     /// The others may still read their last results here, so the memory is used again only when all have let go.
     ~membership() {
         if (!heap_) return;
-        heap_->let_go(address_ + static_cast<std::uint64_t>(rank_));
-        if (rank_ == 0) heap_->retire(address_, rank_memory::bytes(size_, window_bytes), size_);
+        leave();
+        heap_->let_go(address_ + static_cast<std::uint64_t>(size_ + rank_));
+        if (rank_ == 0) heap_->retire(address_, rank_memory::bytes(size_, window_bytes), 2 * size_);
     }
+
+    /// From here on this rank is lost to the others.
+    void leave() noexcept { heap_->let_go(address_ + static_cast<std::uint64_t>(rank_)); }
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
@@ -91,7 +99,10 @@ public:
         : shared_memory{launcher{job, rank, size, limit}} {}
 
     shared_memory(shared_memory&&) noexcept = default;
-    ~shared_memory() { end(); }
+    ~shared_memory() {
+        end();
+        if (!seats_.empty()) seat().leave();
+    }
 
     /// A communicator of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it;
     /// blocks.
@@ -102,12 +113,12 @@ public:
         while (group[static_cast<std::size_t>(place)] != rank()) ++place;
         const int ranks = static_cast<int>(group.size());
         try {
-            std::optional<membership> seat;
-            if (place == 0) seat.emplace(membership::found(seat_.heap(), ranks, uncrowded()));
-            const auto leaders = exchange(seat ? seat->address() : 0, where);
-            if (!seat) seat.emplace(seat_.heap(), leaders[static_cast<std::size_t>(group[0])], place, ranks);
+            std::optional<membership> mine;
+            if (place == 0) mine.emplace(membership::found(seat().heap(), ranks, uncrowded()));
+            const auto leaders = exchange(mine ? mine->address() : 0, where);
+            if (!mine) mine.emplace(seat().heap(), leaders[static_cast<std::size_t>(group[0])], place, ranks);
             exchange(0, where);  // until here a rank without its lock does not look ended
-            return shared_memory{std::move(*seat), local_socket{}, limit()};
+            return shared_memory{std::move(*mine), *this};
         } catch (const error& failure) {
             fail(failure.code(), failure.what());
             throw;
@@ -115,19 +126,19 @@ public:
     }
 
     /// Whether a peer's communicator, or its process, has ended.
-    bool lost(int peer) const noexcept { return !seat_.present(peer); }
+    bool lost(int peer) const noexcept { return !seat().present(peer); }
 
     /// Whole pages that all ranks of the job can map. Throws `errc::out_of_memory`. Any thread may call it.
-    std::byte* allocate(std::size_t bytes) { return seat_.heap()->allocate(bytes); }
-    void deallocate(std::byte* data, std::size_t bytes) noexcept { seat_.heap()->deallocate(data, bytes); }
+    std::byte* allocate(std::size_t bytes) { return seat().heap()->allocate(bytes); }
+    void deallocate(std::byte* data, std::size_t bytes) noexcept { seat().heap()->deallocate(data, bytes); }
     /// The same for those who outlive the communicator: the memory then lives as long as they do.
-    memory_source allocator() const noexcept { return memory_source{seat_.heap()}; }
+    memory_source allocator() const noexcept { return memory_source{seat().heap()}; }
 
     std::uint64_t address_of(const void* data, std::size_t bytes) const noexcept {
-        return seat_.heap()->address_of(data, bytes);
+        return seat().heap()->address_of(data, bytes);
     }
     std::byte* mapped(int, std::uint64_t address, std::size_t bytes) const {
-        return seat_.heap()->mapped(address, bytes);
+        return seat().heap()->mapped(address, bytes);
     }
 
 private:
@@ -166,13 +177,18 @@ private:
 
     explicit shared_memory(const launcher& launched) : shared_memory{meet(launched), launched.limit} {}
     shared_memory(admission&& from, timeout limit)
-        : shared_memory{std::move(from.seat), std::move(from.job_name), limit} {}
-    shared_memory(membership&& seat, local_socket&& job_name, timeout limit)
-        : memory_ranks{seat.memory(), seat.rank(), seat.size(), limit}, seat_{std::move(seat)},
-          job_name_{std::move(job_name)} {}
+        : memory_ranks{from.seat.memory(), from.seat.rank(), from.seat.size(), limit},
+          seats_{std::make_shared<membership>(std::move(from.seat))}, job_name_{std::move(from.job_name)} {}
+    shared_memory(membership&& seat, const shared_memory& from)
+        : memory_ranks{seat.memory(), seat.rank(), seat.size(), from.limit(), from.lineage()},
+          seats_{std::make_shared<membership>(std::move(seat))} {
+        seats_.insert(seats_.end(), from.seats_.begin(), from.seats_.end());
+    }
 
-    membership seat_;
-    local_socket job_name_;  // rank 0's: no other run can take the name while it is open
+    membership& seat() const noexcept { return *seats_.front(); }
+
+    std::vector<std::shared_ptr<membership>> seats_;  // in this group, and in those that it was split from
+    local_socket job_name_;                           // rank 0's: no other run can take the name while it is open
 };
 
 static_assert(memory_transport<shared_memory>);
