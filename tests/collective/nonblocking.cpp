@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <poll.h>
 #include <span>
 #include <tuple>
@@ -261,6 +262,25 @@ BOOST_AUTO_TEST_CASE(over_levels_an_unchecked_call_too_leaves_the_memory_of_thos
             under_way.wait();
             for (const ddl::half each : narrow) require(each == 4.0F, "the first is wrong");
             for (const ddl::half each : other) require(each == 8.0F, "the second is wrong");
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_communicator_moves_when_its_calls_are_over_and_leaves_one_that_says_so) {
+    places::threads::run(2, [](ddl::threads& ranks) {
+        for (int i = 0; i < 20; ++i) {
+            auto first = std::make_unique<ddl::threads>(ranks.split(0, ranks.rank()));
+            std::vector<int> data(5000, 1);
+            const auto under_way = ddl::allreduce_async(*first, data);
+            ddl::threads moved{std::move(*first)};
+            constexpr const char* words = "this communicator was moved from; use the one it moved to";
+            require_error(ddl::errc::broken, words, [&] { ddl::barrier(*first); });
+            require_error(ddl::errc::broken, words, [&] { ddl::barrier_async(*first); });
+            require_error(ddl::errc::broken, words, [&] { first->split(0, 0); });
+            first.reset();
+            under_way.wait();
+            ddl::allreduce(moved, data);
+            require_all(ranks, data, 4);
         }
     });
 }
