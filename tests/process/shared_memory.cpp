@@ -472,6 +472,41 @@ BOOST_DATA_TEST_CASE(is_lost_to_all_who_wait_for_it_before_their_timeout, data::
     }
 }
 
+BOOST_AUTO_TEST_CASE(is_lost_and_its_name_free_though_a_process_that_it_made_by_fork_lives_on) {
+    const std::string job = fresh_job();
+    const marks forked, lost, done;
+    children ranks;
+    for (int rank = 0; rank < 2; ++rank)
+        ranks.start([&, rank] {
+            ddl::shared_memory node{job, rank, 2, ddl::timeout{100}};
+            exchange_ranks(node);
+            if (rank == 0) {
+                if (::fork() == 0) {
+                    forked.leave();
+                    ::_exit(done.wait_for(2) ? 0 : 1);
+                }
+                EXPECT(forked.wait_for(1));
+                ::raise(SIGKILL);
+            }
+            ddl::errc met{};
+            try {
+                node.exchange(0, here);
+            } catch (const ddl::error& failure) { met = failure.code(); }
+            for (int i = 0; i < 2; ++i) lost.leave();
+            EXPECT(met == ddl::errc::peer_lost);
+        });
+    for (int rank = 0; rank < 2; ++rank)
+        ranks.start([&, rank] {
+            EXPECT(lost.wait_for(1));
+            ddl::shared_memory next{job, rank, 2, ddl::timeout{20}};
+            exchange_ranks(next);
+            done.leave();
+        });
+    const std::vector<outcome> results = ranks.finish();
+    BOOST_TEST(results[0].how == outcome::killed, results[0]);
+    for (std::size_t each = 1; each < 4; ++each) BOOST_TEST(results[each].how == outcome::returned, results[each]);
+}
+
 BOOST_AUTO_TEST_CASE(well_is_lost_only_to_a_collective_that_it_has_not_done) {
     const std::string job = fresh_job();
     children ranks;

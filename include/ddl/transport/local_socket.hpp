@@ -27,6 +27,7 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(socket_); }
     int number() const noexcept { return socket_.number(); }
     void close() noexcept { socket_.close(); }
+    descriptor release() noexcept { return std::move(socket_); }
 
     /// These two return 0 or what `errno` said. Names of different users differ.
     int bind(std::string_view name) const noexcept {

@@ -5,6 +5,7 @@
 #include <ddl/transport/free_list.hpp>
 #include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_source.hpp>
+#include <ddl/transport/own_descriptor.hpp>
 
 #include <atomic>
 #include <bit>
@@ -57,15 +58,12 @@ public:
         return file;
     }
 
-    /// Rank `rank`'s heap in `file`. The locks below belong to an opening of a file, so each rank opens it once more.
+    /// Rank `rank`'s heap in `file`. The locks below belong to an opening of a file, so each rank opens it once more; and again for
+    /// what it maps, which a process made by fork keeps, while the locks end with this one.
     shared_heap(const descriptor& file, int rank, int size)
-        : rank_{rank}, size_{size}, process_{::getpid()}, free_{page, region_bytes - page},
-          views_{std::make_unique<std::atomic<std::byte*>[]>(static_cast<std::size_t>(size) * view_sizes)} {
-        char path[32];
-        std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.number());
-        file_ = descriptor{::open(path, O_RDWR | O_CLOEXEC)};
-        if (!file_) throw refused_by_system(operation, rank, path);
-    }
+        : locks_{opened_again(file, rank)}, file_{opened_again(file, rank)}, rank_{rank}, size_{size},
+          process_{::getpid()}, free_{page, region_bytes - page},
+          views_{std::make_unique<std::atomic<std::byte*>[]>(static_cast<std::size_t>(size) * view_sizes)} {}
     shared_heap(const shared_heap&) = delete;
     shared_heap& operator=(const shared_heap&) = delete;
     ~shared_heap() {
@@ -168,17 +166,17 @@ public:
     /// A lock on the byte at `address`, which ends with the process however that ends. False if somebody else has it.
     bool hold(std::uint64_t address) noexcept {
         struct flock lock = lock_on(address, 1, F_WRLCK);
-        return ::fcntl(file_.number(), F_OFD_SETLK, &lock) == 0;
+        return ::fcntl(locks_.number(), F_OFD_SETLK, &lock) == 0;
     }
     void let_go(std::uint64_t address) noexcept {
         if (inherited()) return;
         struct flock lock = lock_on(address, 1, F_UNLCK);
-        (void)::fcntl(file_.number(), F_OFD_SETLK, &lock);
+        (void)::fcntl(locks_.number(), F_OFD_SETLK, &lock);
     }
     /// Whether another rank holds one of the `count` bytes at `address`.
     bool is_held(std::uint64_t address, int count) const noexcept {
         struct flock lock = lock_on(address, count, F_WRLCK);
-        return ::fcntl(file_.number(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+        return ::fcntl(locks_.number(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
     }
 
 private:
@@ -209,6 +207,14 @@ private:
         lock.l_start = static_cast<off_t>(address);
         lock.l_len = count;
         return lock;
+    }
+
+    static descriptor opened_again(const descriptor& file, int rank) {
+        char path[32];
+        std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.number());
+        descriptor again{::open(path, O_RDWR | O_CLOEXEC)};
+        if (!again) throw refused_by_system(operation, rank, path);
+        return again;
     }
 
     std::atomic<std::byte*>& view(int owner, int k) const noexcept {
@@ -284,6 +290,7 @@ private:
                errno == EINTR) {}
     }
 
+    own_descriptor locks_;
     descriptor file_;
     int rank_;
     int size_;

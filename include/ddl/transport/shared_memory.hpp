@@ -4,6 +4,7 @@
 #include <ddl/transport/launcher.hpp>
 #include <ddl/transport/memory_ranks.hpp>
 #include <ddl/transport/memory_source.hpp>
+#include <ddl/transport/own_descriptor.hpp>
 #include <ddl/transport/rendezvous.hpp>
 #include <ddl/transport/shared_heap.hpp>
 
@@ -85,7 +86,7 @@ private:
 ///
 /// Memory of `allocate`, `buffer` and `shared_allocator` is read and written where it is; other memory is copied
 /// through windows of 1 MiB a rank. A communicator is for one thread at a time. After a `fork` the child must not use
-/// it, and should call `exec` soon: as long as it lives the parent does not look ended.
+/// it; that it lives does not make its parent look alive.
 class shared_memory : public memory_ranks<shared_memory> {
 public:
     static constexpr const char* name = "shared_memory";
@@ -178,7 +179,7 @@ private:
     explicit shared_memory(const launcher& launched) : shared_memory{meet(launched), launched.limit} {}
     shared_memory(admission&& from, timeout limit)
         : memory_ranks{from.seat.memory(), from.seat.rank(), from.seat.size(), limit},
-          seats_{std::make_shared<membership>(std::move(from.seat))}, job_name_{std::move(from.job_name)} {}
+          seats_{std::make_shared<membership>(std::move(from.seat))}, job_name_{from.job_name.release()} {}
     shared_memory(membership&& seat, const shared_memory& from)
         : memory_ranks{seat.memory(), seat.rank(), seat.size(), from.limit(), from.lineage()},
           seats_{std::make_shared<membership>(std::move(seat))} {
@@ -188,7 +189,7 @@ private:
     membership& seat() const noexcept { return *seats_.front(); }
 
     std::vector<std::shared_ptr<membership>> seats_;  // in this group, and in those that it was split from
-    local_socket job_name_;                           // rank 0's: no other run can take the name while it is open
+    own_descriptor job_name_;                         // rank 0's: no other run can take the name while it is open
 };
 
 static_assert(memory_transport<shared_memory>);
