@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/element/complex_parts.hpp>
 #include <ddl/element/elements.hpp>
 #include <ddl/kernel/widest.hpp>
 #include <ddl/op/ops.hpp>
@@ -21,6 +22,7 @@ struct multiply_and_add {
 static_assert(!contracts<ddl::sum, float> && !contracts<ddl::average, double>, "one operation each: nothing to fuse");
 static_assert(!contracts<ddl::maximum, ddl::half> && !contracts<ddl::minimum, ddl::bfloat16>);
 static_assert(!contracts<ddl::sum, std::complex<float>> && contracts<ddl::product, std::complex<float>>);
+static_assert(!contracts<ddl::average, ddl::complex_parts<double>>);
 static_assert(contracts<multiply_and_add, float>, "a user's op may hold two");
 static_assert(!contracts<multiply_and_add, int>, "but integers round nothing");
 

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(what_is_pending_is_carried_out_before_a_communicator_moves)
                                  +[](decltype(one)& gone) { ddl::barrier_async(gone).wait(); },
                                  +[](decltype(one)& gone) { gone.split(0, 0); }}) {
             const ddl::error failure = failure_of([&] { call(one); });
-            BOOST_TEST(says(failure, ddl::errc::broken, "use the one that it moved to"), failure.what());
+            BOOST_TEST(says(failure, ddl::errc::broken, "use the one it moved to"), failure.what());
         }
     });
 }

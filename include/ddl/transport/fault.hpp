@@ -45,7 +45,7 @@ inline error senseless_elsewhere(const call_site& where, int rank) noexcept {
 /// What a communicator throws that has been moved from.
 inline error moved_from(const call_site& where, int rank) noexcept {
     return error(errc::broken, where.operation, rank, where.round,
-                 "this communicator was moved from; use the one that it moved to");
+                 "this communicator was moved from; use the one it moved to");
 }
 
 /// What `work` throws; nothing if it ends well. What is no error of ours is taken for a lack of memory. For ranks that must

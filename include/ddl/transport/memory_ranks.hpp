@@ -195,8 +195,7 @@ private:
         return from;
     }
     [[noreturn, gnu::cold, gnu::noinline]] void moved_from(const call_site& where) const {
-        throw error(errc::broken, where.operation, rank_, -1,
-                    "this communicator was moved from; use the one it moved to");
+        throw ddl::moved_from(where, rank_);
     }
 
     Derived& derived() noexcept { return static_cast<Derived&>(*this); }
