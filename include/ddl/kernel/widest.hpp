@@ -81,6 +81,13 @@ void widest(const Loop& loop) {
     loop.template operator()<vectors::compiled>();
 }
 
+template <class Type>
+concept complex_number = requires(const Type& value) {
+    requires std::is_arithmetic_v<typename Type::value_type>;
+    value.real();
+    value.imag();
+};
+
 /// Whether `Op` on values of `Type` may hold a product and a sum that AVX-512 would fuse into one rounding. Integers round
 /// nothing, and these ops hold one of the two at most. Specialise it for an op of yours that is like them.
 template <class Op, class Type>
@@ -90,12 +97,8 @@ template <class Op, class Type>
                  (std::is_same_v<Op, sum> || std::is_same_v<Op, product> || std::is_same_v<Op, minimum> ||
                   std::is_same_v<Op, maximum> || std::is_same_v<Op, average>)
 inline constexpr bool contracts<Op, Type> = false;
-template <class Op, class Type>  // a sum of complex numbers is one of parts
-    requires(std::is_same_v<Op, sum> || std::is_same_v<Op, average>) && requires(const Type& value) {
-        requires std::is_arithmetic_v<typename Type::value_type>;
-        value.real();
-        value.imag();
-    }
+template <class Op, complex_number Type>  // a sum of them is one of their parts
+    requires std::is_same_v<Op, sum> || std::is_same_v<Op, average>
 inline constexpr bool contracts<Op, Type> = false;
 template <class Op, coded Type>  // compared by their codes
     requires std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>
