@@ -25,7 +25,7 @@ template <class Schedule, class Carries, class Value, message_transport Transpor
     if constexpr (marking_transport<Transport>)
         return wire.size() == 2 && wire.marks() && load_cut::rides(wire, longest) &&
                with_schedule<Schedule>(vector, company_of(wire),
-                                       []<class Chosen>() { return suits_contract<Chosen, Carries, Value>; });
+                                       [&]<class Chosen>() { return suits_contract<Chosen, Carries, Value>; });
     return false;
 }
 /// The same of two blocks of `count` elements in all, which travel as `Value`s.
