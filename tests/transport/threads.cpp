@@ -10,6 +10,7 @@
 #include <barrier>
 #include <cstring>
 #include <numeric>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <thread>
 
@@ -168,10 +169,20 @@ BOOST_AUTO_TEST_CASE(what_befell_a_rank_is_thrown_and_not_what_others_heard_of_i
 
 BOOST_AUTO_TEST_CASE(if_the_system_refuses_a_thread_those_that_run_hear_of_it) {
     if (under_a_sanitizer) return;  // which takes all addresses itself
+    constexpr std::size_t room_for_some_stacks = std::size_t{1} << 28;
+    const auto take_all_but_that = [=] {
+        const rlimit most{room_for_some_stacks, room_for_some_stacks};
+        EXPECT(::setrlimit(RLIMIT_AS, &most) == 0);
+    };
+    children first;
+    first.start([=] {
+        take_all_but_that();
+        EXPECT(::mmap(nullptr, 2 * room_for_some_stacks, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
+    });
+    if (first.finish()[0].how != outcome::returned) return;  // an emulator, which gives what it likes
     children alone;
-    alone.start([] {
-        const rlimit room_for_some_stacks{std::size_t{1} << 28, std::size_t{1} << 28};
-        EXPECT(::setrlimit(RLIMIT_AS, &room_for_some_stacks) == 0);
+    alone.start([=] {
+        take_all_but_that();
         threads::run(
             100, [](threads& team) { team.exchange(0, here); }, patient);
     });
