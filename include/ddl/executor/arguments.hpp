@@ -140,17 +140,19 @@ void require_count(Transport& ranks, collective what, const char* name, std::siz
                                   "%s holds %zu elements, and needs %zu, %s", name, held, wanted, because));
 }
 
+/// Whether `bytes` at `part` lie apart from `all` at `whole`, or `place` bytes into them, as those of a call in place.
+constexpr bool lie_apart_or_at(std::size_t place, std::uintptr_t part, std::size_t bytes, std::uintptr_t whole,
+                               std::size_t all) noexcept {
+    return part == whole + place || part + bytes <= whole || whole + all <= part || bytes == 0 || all == 0;
+}
+
 /// `part` must lie apart from `whole`, or `place` elements into it, as where a call is in place.
 template <class Checking, class Transport, class Part, class Whole>
 void require_apart(Transport& ranks, collective what, Part& part, Whole& whole, std::size_t place = 0) {
     if constexpr (contiguous<Part> && contiguous<Whole>) {
-        const auto begin_of = [](const auto* data, std::size_t at) {
-            return reinterpret_cast<std::uintptr_t>(data + at);
-        };
-        const auto first = begin_of(data_of(part), 0);
-        if (first == begin_of(data_of(whole), place) ||
-            begin_of(data_of(part), size_of(part)) <= begin_of(data_of(whole), 0) ||
-            begin_of(data_of(whole), size_of(whole)) <= first || size_of(part) == 0)
+        constexpr std::size_t each = sizeof(*data_of(part));
+        if (lie_apart_or_at(place * each, reinterpret_cast<std::uintptr_t>(data_of(part)), size_of(part) * each,
+                            reinterpret_cast<std::uintptr_t>(data_of(whole)), size_of(whole) * each))
             return;
         refuse<Checking>(ranks, error(errc::invalid_argument, to_string(what), rank_in(ranks), -1,
                                       "in and out overlap; pass two ranges that lie apart, or call in place"));

@@ -170,19 +170,26 @@ bool reduce_scatter_in_one_exchange(Transport& wire, const call& told, const Ele
     return false;
 }
 
-template <class Schedule, class Checking, class Element, message_transport Transport>
-bool all_gather_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
-    if constexpr (marking_transport<Transport>)
-        if (blocks_are_one_exchange<collective::all_gather, Schedule, Element, Element>(wire, count)) {
-            const partition blocks{count, 2};
-            const int rank = wire.rank(), peer = 1 - rank;
-            const std::size_t own = blocks.length(rank);
-            move_in_one_exchange<Checking, Element>(
-                wire, told,
-                {in, own, out + blocks.first(peer), blocks.length(peer), in, out + blocks.first(rank), own});
+/// Moves blocks of `count` elements in all so: what `moved(blocks, rank, peer)` says.
+template <collective What, class Schedule, class Checking, class Element, message_transport Transport, class Moved>
+bool blocks_in_one_exchange(Transport& wire, const call& told, std::size_t count, const Moved& moved) {
+    // only where all bring blocks a comparison is for nothing, be it unchecked
+    if constexpr ((Checking::compares || What == collective::all_gather) && marking_transport<Transport>)
+        if (blocks_are_one_exchange<What, Schedule, Element, Element>(wire, count)) {
+            const int rank = wire.rank();
+            move_in_one_exchange<Checking, Element>(wire, told, moved(partition{count, 2}, rank, 1 - rank));
             return true;
         }
     return false;
+}
+
+template <class Schedule, class Checking, class Element, message_transport Transport>
+bool all_gather_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
+    return blocks_in_one_exchange<collective::all_gather, Schedule, Checking, Element>(
+        wire, told, count, [&](const partition& blocks, int rank, int peer) -> moved_blocks<Element> {
+            const std::size_t own = blocks.length(rank);
+            return {in, own, out + blocks.first(peer), blocks.length(peer), in, out + blocks.first(rank), own};
+        });
 }
 
 template <class Schedule, class Checking, class Element, message_transport Transport>
@@ -199,48 +206,31 @@ bool broadcast_in_one_exchange(Transport& wire, const call& told, Element* data,
 
 template <class Schedule, class Checking, class Element, message_transport Transport>
 bool gather_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
-    if constexpr (Checking::compares && marking_transport<Transport>)
-        if (blocks_are_one_exchange<collective::gather, Schedule, Element, Element>(wire, count)) {
-            const partition blocks{count, 2};
-            const int rank = wire.rank(), peer = 1 - rank;
+    return blocks_in_one_exchange<collective::gather, Schedule, Checking, Element>(
+        wire, told, count, [&](const partition& blocks, int rank, int peer) -> moved_blocks<Element> {
             const std::size_t own = blocks.length(rank);
-            moved_blocks<Element> moved{.leaving = in, .leaves = own};
-            if (rank == told.root)
-                moved = {nullptr, 0, out + blocks.first(peer), blocks.length(peer), in, out + blocks.first(rank), own};
-            move_in_one_exchange<Checking>(wire, told, moved);
-            return true;
-        }
-    return false;
+            if (rank != told.root) return {.leaving = in, .leaves = own};
+            return {nullptr, 0, out + blocks.first(peer), blocks.length(peer), in, out + blocks.first(rank), own};
+        });
 }
 
 template <class Schedule, class Checking, class Element, message_transport Transport>
 bool scatter_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
-    if constexpr (Checking::compares && marking_transport<Transport>)
-        if (blocks_are_one_exchange<collective::scatter, Schedule, Element, Element>(wire, count)) {
-            const partition blocks{count, 2};
-            const int rank = wire.rank(), peer = 1 - rank;
+    return blocks_in_one_exchange<collective::scatter, Schedule, Checking, Element>(
+        wire, told, count, [&](const partition& blocks, int rank, int peer) -> moved_blocks<Element> {
             const std::size_t own = blocks.length(rank);
-            moved_blocks<Element> moved{.incoming = out, .comes = own};
-            if (rank == told.root)
-                moved = {in + blocks.first(peer), blocks.length(peer), nullptr, 0, in + blocks.first(rank), out, own};
-            move_in_one_exchange<Checking>(wire, told, moved);
-            return true;
-        }
-    return false;
+            if (rank != told.root) return {.incoming = out, .comes = own};
+            return {in + blocks.first(peer), blocks.length(peer), nullptr, 0, in + blocks.first(rank), out, own};
+        });
 }
 
 template <class Schedule, class Checking, class Element, message_transport Transport>
 bool all_to_all_in_one_exchange(Transport& wire, const call& told, const Element* in, Element* out, std::size_t count) {
-    if constexpr (Checking::compares && marking_transport<Transport>)
-        if (blocks_are_one_exchange<collective::all_to_all, Schedule, Element, Element>(wire, count)) {
-            const partition blocks{count, 2};
-            const std::size_t each = blocks.longest(), own = blocks.first(wire.rank());
-            const std::size_t other = blocks.first(1 - wire.rank());
-            move_in_one_exchange<Checking, Element>(wire, told,
-                                                    {in + other, each, out + other, each, in + own, out + own, each});
-            return true;
-        }
-    return false;
+    return blocks_in_one_exchange<collective::all_to_all, Schedule, Checking, Element>(
+        wire, told, count, [&](const partition& blocks, int rank, int peer) -> moved_blocks<Element> {
+            const std::size_t each = blocks.longest(), own = blocks.first(rank), other = blocks.first(peer);
+            return {in + other, each, out + other, each, in + own, out + own, each};
+        });
 }
 
 template <message_transport Transport>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/fault.hpp>
 #include <ddl/transport/patience.hpp>
 #include <ddl/transport/request.hpp>
 
@@ -19,8 +20,9 @@ namespace ddl {
 class call_queue {
 public:
     /// Whether a thread may be used at all. Where it may not (MPI initialised for one thread), or the system has none to give,
-    /// calls are carried out before `push` returns. `ranks_of_host`: how many ranks like this one share the cores of this host. Where not all of them
-    /// can have two, the thread would take the core of one that computes: there it leaves a call for a while to who may wait for it.
+    /// calls are carried out before `push` returns. `ranks_of_host`: how many ranks like this one share the cores of this host. Where
+    /// not all of them can have two, the thread would take the core of one that computes: there it leaves a call for a while to who may
+    /// wait for it.
     explicit call_queue(bool may_use_thread = true, int ranks_of_host = 1)
         : line_{std::make_shared<line>(2 * ranks_of_host > cores_for(ranks_of_host))}, may_use_thread_{may_use_thread} {
     }
@@ -246,5 +248,16 @@ private:
     std::shared_ptr<line> line_;
     bool may_use_thread_;
 };
+
+/// The queue of a communicator; throws where that was moved from.
+inline call_queue& queue_in(const std::unique_ptr<call_queue>& place, const call_site& where, int rank) {
+    if (!place) [[unlikely]]
+        throw moved_from(where, rank);
+    return *place;
+}
+/// Carries out pending calls, which know their communicator where it lies: before that moves.
+inline void settle(const std::unique_ptr<call_queue>& place) noexcept {
+    if (place) place->drain();
+}
 
 }  // namespace ddl

@@ -47,7 +47,7 @@ public:
     cluster(MPI_Comm ranks, ranks_per_node most) : cluster{mpi{ranks}, [=] { return most; }} {}
     cluster(MPI_Comm ranks, ranks_per_node most, timeout limit) : cluster{mpi{ranks, limit}, [=] { return most; }} {}
     cluster(cluster&& from) noexcept
-        : wire_{(from.settle(), std::move(from.wire_))}, node_number_{from.node_number_},
+        : wire_{(settle(from.queue_), std::move(from.wire_))}, node_number_{from.node_number_},
           firsts_{std::move(from.firsts_)}, reordered_{std::move(from.reordered_)}, node_{std::move(from.node_)},
           queue_{std::move(from.queue_)} {}
 
@@ -72,14 +72,8 @@ public:
     }
     timeout limit() const noexcept { return wire_.limit(); }
 
-    void begin(const call_site& where) {
-        if (!queue_) throw moved_from(where, rank());
-        queue_->drain();
-    }
-    call_queue& queue() {
-        if (!queue_) throw moved_from({name}, rank());
-        return *queue_;
-    }
+    void begin(const call_site& where) { queue_in(queue_, where, rank()).drain(); }
+    call_queue& queue() { return queue_in(queue_, {name}, rank()); }
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
         return node_->scratch(bytes, use);
     }
@@ -137,11 +131,6 @@ private:
         check(MPI_Comm_size(neighbours.ranks, &members), "MPI_Comm_size");
         number_nodes(node, place);
         meet_neighbours(neighbours.ranks, place, members);
-    }
-
-    /// Carries out pending calls, which know this object: before it moves.
-    void settle() noexcept {
-        if (queue_) queue_->drain();
     }
 
     void check(int code, const char* call) const { mpi_runtime::check(code, call, name, wire_.rank()); }

@@ -43,7 +43,7 @@ inline error senseless_elsewhere(const call_site& where, int rank) noexcept {
 }
 
 /// What a communicator throws that has been moved from.
-inline error moved_from(const call_site& where, int rank) noexcept {
+[[gnu::cold, gnu::noinline]] inline error moved_from(const call_site& where, int rank) noexcept {
     return error(errc::broken, where.operation, rank, where.round,
                  "this communicator was moved from; use the one it moved to");
 }

@@ -32,15 +32,11 @@ public:
     timeout limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
 
     void begin(const call_site& where) {
-        if (!queue_) moved_from(where);
-        queue_->drain();
+        queue_in(queue_, where, rank_).drain();
         listen(where);
         ++calls_;
     }
-    call_queue& queue() {
-        if (!queue_) moved_from({Derived::name});
-        return *queue_;
-    }
+    call_queue& queue() { return queue_in(queue_, {Derived::name}, rank_); }
 
     std::uint64_t advance() noexcept {
         memory_.counter(rank_).store(++step_, std::memory_order_release);  // met by the acquire in `await`
@@ -148,12 +144,11 @@ protected:
           spins_{size > cores_for(size) ? patience::crowded : patience::alone},
           cache_bytes_{std::min(caches::of_this_machine().last, most_of_cache * static_cast<std::size_t>(size))},
           queue_{std::make_unique<call_queue>(true, size)} {}
-    /// When the calls under way have been carried out, which know where this was.
     memory_ranks(memory_ranks&& from) noexcept
-        : memory_{idle(from).memory_}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_}, size_{from.size_},
-          limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_}, step_{from.step_},
-          calls_{from.calls_}, turned_{from.turned_}, told_{from.told_.load()}, queue_{std::move(from.queue_)},
-          scratch_{std::exchange(from.scratch_, {})} {}
+        : memory_{(settle(from.queue_), from.memory_)}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_},
+          size_{from.size_}, limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_},
+          step_{from.step_}, calls_{from.calls_}, turned_{from.turned_}, told_{from.told_.load()},
+          queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
     void end() noexcept {
@@ -190,14 +185,6 @@ protected:
     }
 
 private:
-    static memory_ranks& idle(memory_ranks& from) noexcept {
-        if (from.queue_) from.queue_->drain();
-        return from;
-    }
-    [[noreturn, gnu::cold, gnu::noinline]] void moved_from(const call_site& where) const {
-        throw ddl::moved_from(where, rank_);
-    }
-
     Derived& derived() noexcept { return static_cast<Derived&>(*this); }
 
     struct block {

@@ -58,7 +58,7 @@ public:
     mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks)}, limit} {}
 
     mpi(mpi&& from) noexcept
-        : ranks_{(from.settle(), std::exchange(from.ranks_, MPI_COMM_NULL))},
+        : ranks_{(settle(from.queue_), std::exchange(from.ranks_, MPI_COMM_NULL))},
           marked_{std::exchange(from.marked_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_}, id_{from.id_},
           placement_{std::move(from.placement_)}, limit_{from.limit_}, mpi_ended_{from.mpi_ended_},
           operation_{from.operation_}, calls_{from.calls_}, broken_{from.broken_}, told_{from.told_},
@@ -106,9 +106,7 @@ public:
     timeout limit() const noexcept { return limit_; }
 
     void begin(const call_site& where) {
-        if (!queue_) [[unlikely]]
-            throw moved_from(where, rank_);
-        queue_->drain();
+        queue_in(queue_, where, rank_).drain();
         if (mpi_ended_->load(std::memory_order_relaxed))
             throw error(errc::broken, where.operation, rank_, where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
@@ -117,10 +115,7 @@ public:
         if (++calls_ % 16 == 0) hear();
         if (broken_) leave(where);
     }
-    call_queue& queue() {
-        if (!queue_) throw moved_from({name}, rank_);
-        return *queue_;
-    }
+    call_queue& queue() { return queue_in(queue_, {name}, rank_); }
 
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
         return scratch_.at_least(bytes, use);
@@ -318,11 +313,6 @@ private:
             fault_ = word.what;
             broken_ = true;
         }
-    }
-
-    /// Carries out pending calls, which know this object: before it moves.
-    void settle() noexcept {
-        if (queue_) queue_->drain();
     }
 
     /// Returns when all ranks have come, with whether all are `sensible`: each hears from 1, 2, 4, ... ranks to its left.

@@ -67,14 +67,15 @@ struct examination {
 
     /// In place the block is this rank's, of the whole vector; what overlaps otherwise would be read after it was written.
     bool apart(const buffer_use& use) noexcept {
-        if ((asked.in == asked.out && use.in == use.out) || use.in == 0 || use.out == 0) [[likely]]
+        if (asked.in == asked.out && use.in == use.out) [[likely]]
             return true;
         const std::size_t each = ddl_size_element(asked.element);
         const auto in = reinterpret_cast<std::uintptr_t>(asked.in);
         const auto out = reinterpret_cast<std::uintptr_t>(asked.out);
-        if (in >= out + use.out * each || out >= in + use.in * each) return true;
-        const std::size_t before = block(asked.count, ranks.size, ranks.rank).first * each;
-        if (use.in > use.out ? out == in + before : use.in < use.out && in == out + before) return true;
+        const std::size_t place = use.in == use.out ? 0 : block(asked.count, ranks.size, ranks.rank).first * each;
+        if (use.in < use.out ? lie_apart_or_at(place, in, use.in * each, out, use.out * each)
+                             : lie_apart_or_at(place, out, use.out * each, in, use.in * each))
+            return true;
         return complain(DDL_INVALID_ARGUMENT, "in and out overlap; pass %s, or buffers that are apart",
                         use.in == use.out  ? "one pointer for both"
                         : use.in > use.out ? "this rank's block of in for out"
