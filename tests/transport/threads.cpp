@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <sys/mman.h>
@@ -200,6 +201,53 @@ BOOST_AUTO_TEST_CASE(a_peer_whose_communicator_has_gone_is_lost_but_what_it_did_
         while (!team.lost(1)) std::this_thread::yield();
         team.await(1, 1, here);
         require_error(ddl::errc::peer_lost, "test, rank 0, round 3: rank 1 has ended", [&] { team.await(1, 2, here); });
+    });
+}
+
+BOOST_AUTO_TEST_CASE(who_has_gone_is_found_while_another_is_late_and_who_has_done_its_part_is_not) {
+    threads::run(
+        4,
+        [](threads& team) {
+            if (team.rank() == 3) return;
+            if (team.rank() == 0) {  // awaited first, and late until the others have found out
+                while (!team.has_failed()) std::this_thread::yield();
+                return;
+            }
+            require_error(ddl::errc::peer_lost, "rank 3 has ended", [&] { team.exchange(0, here); });
+        },
+        patient);
+    std::atomic<bool> gone = false;
+    threads::run(
+        3,
+        [&gone](threads& team) {
+            team.begin(here);
+            if (team.rank() == 0) {
+                while (!gone.load() || !team.lost(2)) std::this_thread::yield();
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 1 looks around
+            }
+            team.post();
+            if (team.rank() == 2) {
+                gone.store(true);
+                return;
+            }
+            for (const int peer : {0, 1, 2}) team.await_notice(peer, here);
+        },
+        patient);
+}
+
+BOOST_AUTO_TEST_CASE(a_part_hears_the_cause_of_a_fault_of_the_whole_though_one_of_its_ranks_says_more) {
+    std::barrier next{3};
+    threads::run(3, [&next](threads& team) {
+        threads part = team.split(0, team.rank());
+        next.arrive_and_wait();
+        if (team.rank() == 0) team.fail(ddl::errc::peer_lost, "the cause");
+        next.arrive_and_wait();
+        if (team.rank() == 1) {
+            require_error(ddl::errc::peer_lost, "the cause", [&] { part.listen(here); });
+            part.fail(ddl::errc::broken, "an exception ended the call half done");
+        }
+        next.arrive_and_wait();
+        if (team.rank() == 2) require_error(ddl::errc::peer_lost, "the cause", [&] { part.listen(here); });
     });
 }
 

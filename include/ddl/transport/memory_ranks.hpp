@@ -207,24 +207,32 @@ private:
     void look_around(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, patience& waiting,
                      const call_site& where) {
         listen(where);
-        errc code;
+        int ended = -1;
         if (derived().lost(peer)) {
             // it may have done its part before it ended
             if (flag.load(std::memory_order_acquire) >= value) return;
-            code = errc::peer_lost;
-        } else if (waiting.expired()) {
-            code = errc::timeout;
-        } else {
+            ended = peer;
+        } else if (next_is_missing()) {
+            ended = next_;
+        } else if (!waiting.expired()) {
             return;
         }
-        error failure =
-            code == errc::peer_lost
-                ? error(code, where.operation, rank_, where.round, "rank %d has ended; start the job again", peer)
-                : error(code, where.operation, rank_, where.round,
-                        "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", peer,
-                        waiting.limit());
-        fail(code, failure.what());
+        error failure = ended >= 0
+                            ? error(errc::peer_lost, where.operation, rank_, where.round,
+                                    "rank %d has ended; start the job again", ended)
+                            : error(errc::timeout, where.operation, rank_, where.round,
+                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
+                                    peer, waiting.limit());
+        fail(failure.code(), failure.what());
         throw failure;
+    }
+
+    /// Whether the next of all ranks, at each look another one, has ended and will never come to this call: who is awaited may be late
+    /// for long.
+    bool next_is_missing() noexcept {
+        next_ = (next_ + 1) % size_;
+        return next_ != rank_ && derived().lost(next_) &&
+               notice_of(next_).call.load(std::memory_order_acquire) < calls_;
     }
 
     void heed(rank_memory::fault_record& record, const call_site& where) {
@@ -233,6 +241,8 @@ private:
         while (record.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
         const bool readable = record.state.load(std::memory_order_acquire) == 2;
         const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
+        tell(memory_, known.code,
+             known.words);  // a fault of a group that encloses this one: its ranks hear the cause first
         throw told_.exchange(true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
     }
 
@@ -246,6 +256,7 @@ private:
     int size_;
     std::atomic<timeout> limit_;  // this and `told_`: the queue's thread looks at requests beside the calls
     int spins_;
+    int next_ = 0;  // to be looked at
     std::size_t cache_bytes_;
     std::uint64_t step_ = 0;
     std::uint64_t calls_ = 0;
