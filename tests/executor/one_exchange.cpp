@@ -24,24 +24,35 @@
 
 namespace data = boost::unit_test::data;
 
+/// As ranks of one host cut messages where pieces pay.
+template <>
+inline constexpr ddl::segmenting ddl::segments_of<ddl::recording>{
+    .bytes = std::size_t{60} << 10, .depth = 16, .short_message = std::size_t{16} << 10, .short_bytes = 3968};
+
 namespace {
 
 using ddl::recording;
 
-/// Bytes of what this rank has sent since its log was cleared, if that was one message under a mark and it asked for one.
+/// Bytes of what this rank has sent since its log was cleared, if both ways that was a message under a mark, and pieces behind it of what
+/// is longer.
 std::size_t bytes_of_one_exchange(const recording& ranks) {
-    require(ranks.log().size() == 2, std::to_string(ranks.log().size()) + " messages");
-    std::size_t bytes = 0;
+    constexpr int behind_mark = static_cast<int>(ddl::message_tag::behind_mark);
+    std::size_t marks = 0, bytes = 0, pieces = 0;
     for (const recording::event& each : ranks.log()) {
-        require(each.tag == recording::marked, "no mark");
-        if (each.kind == recording::direction::send) bytes = each.bytes;
+        require(each.tag == recording::marked || each.tag == behind_mark, "no mark");
+        marks += each.tag == recording::marked;
+        if (each.kind == recording::direction::receive) continue;
+        bytes += each.bytes;
+        ++pieces;
     }
+    require(marks == 2, std::to_string(marks) + " marks");
+    require(pieces == std::max<std::size_t>(1, (bytes + 3967) / 3968), std::to_string(pieces) + " messages");
     return bytes;
 }
 
 template <class Body>
-void between_two(Body body) {
-    recording::run(2, body, {.delays = true, .eager_limit = 0, .marks = true});
+void between_two(Body body, std::uint64_t seed = 1) {
+    recording::run(2, body, {.seed = seed, .delays = true, .eager_limit = 0, .marks = true});
 }
 
 /// Element `i` of `rank`, and the sum of those of both.
@@ -65,8 +76,8 @@ void require_bytes(const recording& ranks, std::size_t elements) {
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(each_reduction_of_two_ranks_that_is_short_is_one_message_of_each, data::make({0, 1, 2, 5, 900}),
-                     length) {
+BOOST_DATA_TEST_CASE(each_reduction_of_two_ranks_that_is_short_is_one_message_of_each,
+                     data::make({0, 1, 2, 5, 900, 993, 3'001, 4'096}), length) {
     const auto count = static_cast<std::size_t>(length);
     between_two([&](recording& ranks) {
         const int rank = ranks.rank();
@@ -99,7 +110,7 @@ BOOST_DATA_TEST_CASE(each_reduction_of_two_ranks_that_is_short_is_one_message_of
     });
 }
 
-BOOST_DATA_TEST_CASE(so_is_each_that_only_moves, data::make({0, 1, 2, 5, 900}), length) {
+BOOST_DATA_TEST_CASE(so_is_each_that_only_moves, data::make({0, 1, 2, 5, 900, 993, 1'985, 3'001, 4'096}), length) {
     const auto each = static_cast<std::size_t>(length);
     between_two([&](recording& ranks) {
         const int rank = ranks.rank();
@@ -178,6 +189,11 @@ BOOST_AUTO_TEST_CASE(narrow_elements_travel_as_accumulators_and_ops_are_finished
         std::vector<double> wide(7, ranks.rank());
         ddl::allreduce(ranks, wide, ddl::average{});
         require(wide == std::vector<double>(7, 0.5), "another average");
+        narrow.assign(3'001, ddl::half(static_cast<float>(ranks.rank() + 1)));
+        ranks.clear_log();
+        ddl::allreduce(ranks, narrow, ddl::average{});
+        for (const ddl::half each : narrow) require(static_cast<float>(each) == 1.5F, "another average");
+        require(bytes_of_one_exchange(ranks) == 3'001 * sizeof(float), "no accumulators");
     });
 }
 
@@ -195,24 +211,34 @@ BOOST_AUTO_TEST_CASE(longer_ones_and_those_of_a_schedule_that_does_not_ride_are_
     });
 }
 
-BOOST_AUTO_TEST_CASE(one_exchange_meets_a_call_of_another_kind_and_nothing_is_lost_or_left_over) {
-    between_two([](recording& ranks) {
-        std::vector<int> few = values_of(ranks.rank(), 10);
+BOOST_DATA_TEST_CASE(one_exchange_meets_a_call_of_another_kind_and_nothing_is_lost_or_left_over,
+                     data::make({10U, 993U, 3'001U}) * data::make({1U, 2U, 3U}), length, seed) {
+    const auto all_meet = [&](recording& ranks) {
+        const std::size_t count = length;
+        std::vector<int> few = values_of(ranks.rank(), count);
         std::vector<int> many = values_of(ranks.rank(), 300'000);
         const auto differs = [&](const auto& call) {
             require(error_of(call).code() == ddl::errc::mismatch, "no mismatch");
-            require(few == values_of(ranks.rank(), 10) && many == values_of(ranks.rank(), 300'000), "lost");
+            require(few == values_of(ranks.rank(), count) && many == values_of(ranks.rank(), 300'000), "lost");
         };
         for (const int odd : {0, 1}) {
             const bool is_odd = ranks.rank() == odd;
-            // what meets it: more that rides, pieces that follow, halves, a comparison alone
-            for (const std::size_t count : {11U, 3'000U, 20'000U, 300'000U})
-                differs([&] { ddl::allreduce(ranks, is_odd ? std::span{few} : std::span{many}.first(count)); });
+            // what meets it: more or less that rides, fewer pieces or more behind a mark or a head, halves, a comparison alone
+            for (const std::size_t other : {11U, 1'000U, 2'500U, 3'000U, 4'000U, 6'000U, 20'000U, 300'000U}) {
+                differs([&] { ddl::allreduce(ranks, is_odd ? std::span{few} : std::span{many}.first(other)); });
+                std::vector<int> sums =
+                    values_of(ranks.rank(), 3'000);  // at once: what was left over would be met by these
+                ddl::allreduce(ranks, sums);
+                require_sums(sums);
+            }
             differs([&] { is_odd ? ddl::barrier(ranks) : ddl::broadcast(ranks, many, 0); });
+            differs([&] { is_odd ? ddl::barrier(ranks) : ddl::broadcast(ranks, few, 0); });
             differs([&] { is_odd ? ddl::broadcast(ranks, few, 1) : ddl::broadcast(ranks, few, 0); });
+            differs([&] { is_odd ? ddl::broadcast(ranks, few, 1) : ddl::allreduce<ddl::ring>(ranks, few); });
             std::vector<int> sums = few;
             ddl::allreduce(ranks, sums);
             require_sums(sums);
         }
-    });
+    };
+    between_two(all_meet, seed);
 }

@@ -12,10 +12,32 @@
 // Contracts of few ranks, of which each hears all others at once.
 namespace ddl {
 
-/// Throws on all ranks, for some differ, as all have heard: now they can say what they call.
+/// Calls differ: of two ranks that mark messages each says how many pieces it has sent behind its mark. This one has sent `ours`.
+template <message_transport Transport>
+std::size_t pieces_behind_mark_of_peer(Transport& wire, std::size_t ours, const call_site& where) {
+    std::size_t theirs = 0;
+    if constexpr (marking_transport<Transport>)
+        if (wire.size() == 2 && wire.marks()) {
+            constexpr message_tag tag = message_tag::agreement;
+            pending_messages<Transport, 2> counts{wire};
+            counts.receive(1 - wire.rank(), reinterpret_cast<std::byte*>(&theirs), sizeof theirs, tag);
+            counts.send(1 - wire.rank(), reinterpret_cast<const std::byte*>(&ours), sizeof ours, tag);
+            counts.complete(where);
+        }
+    return theirs;
+}
+
+/// Throws on all ranks, for some differ, as all have heard, and nothing is on its way: now they can say what they call.
+template <message_transport Transport>
+void throw_difference(Transport& wire, const call& ours, const call_site& where) {
+    join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+}
+/// The same where a peer may have sent pieces behind its mark, and this rank has sent none.
 template <message_transport Transport>
 void throw_mismatch(Transport& wire, const call& ours, const call_site& where) {
-    join_agreements(wire, {ours, ours, wire.rank(), -1}, where).throw_if_differs(ours, wire.rank());
+    if (const std::size_t theirs = pieces_behind_mark_of_peer(wire, 0, where); theirs > 0)
+        discard_pieces(wire, 1 - wire.rank(), theirs, contract_room{wire, 0}.other, where, message_tag::behind_mark);
+    throw_difference(wire, ours, where);
 }
 
 /// What ranks say of a call that each tells all others at once, as this one hears it.

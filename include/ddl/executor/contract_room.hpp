@@ -60,10 +60,11 @@ struct riding_part {
 
 /// Takes the pieces of a payload that are not wanted: `count` of them.
 template <message_transport Transport>
-void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* room, const call_site& where) {
+void discard_pieces(Transport& wire, int peer, std::size_t count, std::byte* room, const call_site& where,
+                    message_tag tag = message_tag::contract) {
     for (; count > 0; --count) {
         pending_messages<Transport, 1> unwanted{wire};
-        unwanted.receive(peer, room, longest_message, message_tag::contract);
+        unwanted.receive(peer, room, longest_message, tag);
         unwanted.complete(where);
     }
 }

@@ -12,7 +12,7 @@
 namespace ddl {
 
 /// Tags of a call's messages. A transport may use others for itself.
-enum class message_tag : int { contract = 1, payload = 2, agreement = 3 };
+enum class message_tag : int { contract = 1, payload = 2, agreement = 3, behind_mark = 4 };
 
 /// A wait for messages. Everything that a rank waits for passes here, so no wait is without a deadline.
 template <message_transport Transport>

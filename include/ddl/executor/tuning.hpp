@@ -48,7 +48,7 @@ inline constexpr std::size_t halving_pays =
 inline constexpr int any_number = std::numeric_limits<int>::max();
 template <class Transport>
 using doubling_then_halving = selected<
-    own_core_at_most<5 * halving_pays<Transport> / 16, 2, 2, recursive_doubling>,
+    own_core_at_most<halving_pays<Transport> / 2, 2, 2, recursive_doubling>,
     own_core_at_most<static_cast<std::size_t>(-1), 2, 2, recursive_halving>,
     own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
     own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
