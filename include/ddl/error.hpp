@@ -21,8 +21,8 @@ enum class errc : int {
 
 /// Every failure of a collective: `operation, rank, round: what is, what was expected, what to do`.
 ///
-/// After `mismatch` and `invalid_argument` the communicator is as good as before, and no output was written. After all
-/// others it is broken on every surviving rank, and each further call on it throws at once.
+/// After `mismatch`, `invalid_argument` and `staged` the communicator is as good as before, and no output was written; so it is where
+/// `allreduce_n` had no memory for its copy. After all others it is broken on every surviving rank, and each further call on it throws at once.
 class error : public std::exception {
 public:
     /// `rank` and `round` are -1 where there is none to name. `format` and what follows are as for `printf`.

@@ -28,6 +28,17 @@ static_assert(!ddl::in_rank_order<ddl::recursive_halving, collective::allreduce>
 static_assert(ddl::in_rank_order<ddl::tree, collective::allreduce>);
 static_assert(!ddl::in_rank_order<ddl::tree, collective::reduce>, "to a root other than 0 it rotates");
 static_assert(!ddl::in_rank_order<mixed, collective::allreduce>);
+static_assert(!ddl::in_rank_order<ddl::hierarchical<ddl::direct, ddl::direct, ddl::ring>, collective::reduce_scatter>);
+
+struct ring_that_stops_early : ddl::ring {
+    static constexpr int rounds(int size) { return ddl::ring::rounds(size) - 1; }
+};
+static_assert(ddl::proved<mixed, collective::allreduce> && ddl::proved<ddl::tree, collective::gather>);
+static_assert(ddl::proved<ddl::hierarchical<ddl::direct, ddl::multi_ring<2>, ddl::tree>, collective::allreduce>);
+static_assert(!ddl::proved<ring_that_stops_early, collective::allreduce>);
+static_assert(!ddl::proved<ddl::selected<ddl::at_most<9, ddl::tree>, ddl::otherwise<ring_that_stops_early>>,
+                           collective::allreduce>);
+static_assert(!ddl::proved<ddl::hierarchical<ddl::direct, ring_that_stops_early>, collective::allreduce>);
 
 static_assert(ddl::compose<collective::allreduce, ddl::sum, float, ddl::ring, ddl::threads>());
 static_assert(ddl::compose<collective::allreduce, ddl::sum, float, ddl::multi_ring<2>, ddl::recording>());

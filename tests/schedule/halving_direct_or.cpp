@@ -14,6 +14,9 @@ namespace {
 
 using among_five = ddl::halving_direct_or<5, ddl::recursive_doubling>;
 
+static_assert(!ddl::keeps_rank_order<among_five>, "halving rotates");
+static_assert(!ddl::keeps_rank_order<ddl::halving_direct_or<7, ddl::ring>>);
+
 template <class As>
 bool runs_alike(int size) {
     const auto one = ddl::allreduce_program<among_five>(size);

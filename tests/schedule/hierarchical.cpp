@@ -70,6 +70,8 @@ static_assert(hierarchical<direct, ring, tree>::levels == 3);
 static_assert(ddl::keeps_rank_order<hierarchical<direct, recursive_doubling>>, "all its levels keep rank order");
 static_assert(!ddl::keeps_rank_order<hierarchical<direct, ring>>, "one that rotates is enough to rotate");
 static_assert(!ddl::keeps_rank_order<hierarchical<ring, direct>>);
+static_assert(!ddl::keeps_rank_order<hierarchical<direct, direct, ring>>, "which rotates among many ranks only");
+static_assert(!ddl::keeps_rank_order<hierarchical<direct, ring, direct>>);
 
 BOOST_DATA_TEST_CASE(a_flat_number_of_ranks, data::xrange(1, 65), size) {
     BOOST_TEST((proves_all<hierarchical<direct, ring>>(size)));
@@ -154,6 +156,11 @@ BOOST_DATA_TEST_CASE(across_is_the_part_that_leaves_the_groups, data::xrange(5, 
         BOOST_TEST(sent(across, ranks, rank).inside == 0);
         BOOST_TEST(sent(across, ranks, rank).outside == sent(whole, ranks, rank).outside);
     }
+}
+
+BOOST_AUTO_TEST_CASE(an_outer_level_that_rotates_does_so_from_three_groups_on) {
+    BOOST_TEST((ddl::proves_rank_order<hierarchical<direct, direct, ring>>(7)));
+    BOOST_TEST((!ddl::proves_rank_order<hierarchical<direct, direct, ring>>(27)));
 }
 
 BOOST_AUTO_TEST_CASE(each_chunk_has_one_owner_of_its_group) {

@@ -34,10 +34,47 @@ inline constexpr bool offers<tuned, What> = true;
 template <class... Choices>
 inline constexpr bool is_schedule<selected<Choices...>> = (schedule<typename Choices::type> && ...);
 
+/// Whether the rounds that somebody wrote do what the collective promises, among so many ranks.
+template <textbook Schedule, collective What, int Size>
+inline constexpr bool proved_among = [] {
+    constexpr int last = Size - 1;
+    if constexpr (What == collective::reduce_scatter) return proves_reduce_scatter<Schedule>(Size);
+    else if constexpr (What == collective::all_gather) return proves_all_gather<Schedule>(Size);
+    else if constexpr (What == collective::broadcast)
+        return proves_broadcast<Schedule>(Size) && proves_broadcast<Schedule>(Size, last);
+    else if constexpr (What == collective::reduce)
+        return proves_reduce<Schedule>(Size) && proves_reduce<Schedule>(Size, last);
+    else if constexpr (What == collective::gather)
+        return proves_gather<Schedule>(Size) && proves_gather<Schedule>(Size, last);
+    else if constexpr (What == collective::scatter)
+        return proves_scatter<Schedule>(Size) && proves_scatter<Schedule>(Size, last);
+    else if constexpr (What == collective::all_to_all) return proves_all_to_all<Schedule>(Size);
+    else return proves_allreduce<Schedule>(Size);
+}();
+
+/// The same for 2 to 5, and of all the parts of a schedule that is made of others. Each is asked alone: compilers limit what they
+/// evaluate at once.
+template <class Schedule, collective What>
+inline constexpr bool proved = every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
+    if constexpr (textbook<S>)
+        return proved_among<S, What, 2> && proved_among<S, What, 3> && proved_among<S, What, 4> &&
+               proved_among<S, What, 5>;
+    else
+        return parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) {
+            if constexpr (has_halves<Part>)
+                return proved<Part, collective::reduce_scatter> && proved<Part, collective::all_gather>;
+            else return proved<Part, collective::allreduce>;
+        });
+});
+template <collective What>
+inline constexpr bool proved<tuned, What> = true;
+
 /// Whether a schedule combines operands in rank order in this collective: asked of the proof, for 2 to 7 ranks.
 template <class Schedule, collective What>
 inline constexpr bool in_rank_order =
     every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {  // an argument, or nvcc warns
+        if (!parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) { return keeps_rank_order<Part>; }))
+            return false;
         for (int size = 2; size <= 7; ++size)
             if constexpr (What == collective::reduce_scatter) {
                 if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;
@@ -114,6 +151,11 @@ consteval bool compose() {
         static_assert(
             offers<Schedule, What>,
             "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
+    } else if constexpr (!proved<Schedule, ordered_as>) {
+        static_assert(
+            proved<Schedule, ordered_as>,
+            "ddl: the rounds of this schedule do not add up to this collective; ask ddl::prove_allreduce why, "
+            "see docs/adding_a_schedule.md");
     } else if constexpr (reduces_values) {
         if constexpr (!combines<Op, Element>)
             static_assert(combines<Op, Element>,

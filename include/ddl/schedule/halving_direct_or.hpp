@@ -13,7 +13,8 @@ namespace ddl {
 /// `halving_direct_or<3, recursive_doubling>`. For vectors that are neither short nor long, for what halving saves of their bytes
 /// costs other numbers of ranks more messages. `Many` is a textbook schedule.
 ///
-/// Cost and order: those of the one that it is.
+/// Cost: that of the one that it is.
+/// Order: rotates, as halving does.
 template <int Few, class Many>
 struct halving_direct_or {
     static constexpr const char* name = "halving_direct_or";
@@ -52,6 +53,9 @@ struct halving_direct_or {
 };
 static_assert(schedule<halving_direct_or<3, recursive_doubling>> &&
               !has_halves<halving_direct_or<3, recursive_doubling>>);
+
+template <int Few, class Many>
+struct parts_of<halving_direct_or<Few, Many>> : all_parts<recursive_halving, direct, Many> {};
 
 template <int Few, class Many>
 struct arguments_of<halving_direct_or<Few, Many>> {

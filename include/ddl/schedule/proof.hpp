@@ -374,11 +374,6 @@ template <class Schedule>
 constexpr bool proves_all_to_all(int size) {
     return every_choice<Schedule>::of([&]<class S>() { return bool(prove_all_to_all(S::all_to_all(size))); });
 }
-/// A barrier is an allreduce of nothing: everybody has heard of everybody.
-template <class Schedule>
-constexpr bool proves_barrier(const shape& ranks) {
-    return proves_allreduce<Schedule>(ranks);
-}
 /// That the allreduce combines operands in rank order as well.
 template <class Schedule>
 constexpr bool proves_rank_order(const shape& ranks) {
@@ -386,12 +381,14 @@ constexpr bool proves_rank_order(const shape& ranks) {
         [&]<class S>() { return bool(prove_allreduce<operand_order::ranks>(allreduce_program<S>(ranks))); });
 }
 
-/// Whether a schedule may carry an op that does not commute: asked of the proof for 2 to 7 ranks.
+/// Whether a schedule may carry an op that does not commute: asked of the proof for 2 to 7 ranks, and of all parts of each choice.
 template <class Schedule>
 inline constexpr bool keeps_rank_order = [] {
     for (int size = 2; size <= 7; ++size)
         if (!proves_rank_order<Schedule>(size)) return false;
-    return true;
+    return every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
+        return parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) { return keeps_rank_order<Part>; });
+    });
 }();
 
 }  // namespace ddl

@@ -22,7 +22,7 @@ concept exchanges = requires { Schedule::all_to_all(2); };
 
 /// The schedule's own broadcast, or a scatter down the binomial tree and the schedule's all-gather, which for long
 /// messages moves `2n(p-1)/p` bytes a rank where the tree alone moves `n log2 p`.
-/// Source: van de Geijn et al., "Global combine on mesh architectures with wormhole routing", 1993.
+/// Source: Barnett, Littlefield, Payne and van de Geijn, "Global combine on mesh architectures with wormhole routing", 1993.
 template <broadcasts Schedule>
 constexpr auto broadcast_program(int size, int root) noexcept {
     if constexpr (requires { Schedule::broadcast(size, root); }) {

@@ -30,12 +30,17 @@ concept composed = requires(const shape& ranks) {
 template <class Schedule>
 concept schedule = textbook<Schedule> || composed<Schedule>;
 
+/// Whether each rank can own equally many chunks, however many ranks there are.
+template <textbook Schedule>
+inline constexpr bool shares_chunks =
+    Schedule::chunks(2) % 2 == 0 && Schedule::chunks(3) % 3 == 0 && Schedule::chunks(5) % 5 == 0;
+
 /// The schedule is a reduce-scatter followed by an all-gather.
 ///
 /// Of a textbook schedule this is read off its chunks: where each rank can own equally many, the first half of the
 /// rounds leaves rank `r` of `size` with the `r`-th block of `chunks(size) / size` chunks complete.
 template <class Schedule>
-concept has_halves = (textbook<Schedule> && Schedule::chunks(2) % 2 == 0) || requires(const shape& ranks) {
+concept has_halves = (textbook<Schedule> && shares_chunks<Schedule>) || requires(const shape& ranks) {
     { Schedule::reduce_scatter(ranks) } -> program;
     { Schedule::all_gather(ranks) } -> program;
 };
@@ -101,6 +106,17 @@ template <class Schedule>
 struct arguments_of {
     static constexpr bool fit = true;
     static constexpr void complain() noexcept {}
+};
+
+/// Calls `holds.template operator()<S>()` for the schedules that one is made of; true if all are. Specialised beside each template that
+/// takes schedules: which of them run depends on how many ranks there are, so few ranks do not show what many do.
+template <class... Parts>
+struct all_parts {
+    static constexpr bool of(auto&& holds) { return (holds.template operator()<Parts>() && ...); }
+};
+template <class Schedule>
+struct parts_of : all_parts<> {
+    static constexpr bool of(auto&&) { return true; }
 };
 
 /// `Schedule::name` if it has one.
