@@ -5,6 +5,9 @@
 #include <ddl/executor/plan.hpp>
 #include <ddl/op/ops.hpp>
 
+#include <span>
+#include <vector>
+
 namespace ddl {
 
 /// An allreduce that is set up once and run again and again: `plan()`.
@@ -105,44 +108,54 @@ Element* room_or_refuse(Transport& ranks, std::size_t count) {
 
 /// Many tensors in one exchange, in place: `tensors` is a range of contiguous ranges of one element type, of equal sizes in
 /// equal order on all ranks. Long ones are reduced where they are, short ones packed into a buffer that the communicator
-/// keeps, reduced, and unpacked; the caller keeps its tensors where they are. All ranks call it; blocks.
+/// keeps, reduced, and unpacked; the caller keeps its tensors where they are. They must not overlap, for which nobody looks: one
+/// that a program uses twice is listed once. All ranks call it; blocks.
 ///
 /// Cost: an allreduce of each long tensor and of each full buffer (`fusion_limits`), and a copy in and out of the short ones.
 /// On GPUs no copy, and a launch for some hundreds of tensors: as many as `grid_limits::table` lists.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
 void allreduce_n(Transport&& ranks, Tensors&& tensors, Op op = {}) {
-    using tensor = std::remove_reference_t<decltype(*std::begin(tensors))>;
     using transport = std::remove_reference_t<Transport>;
+    using range = std::remove_reference_t<Tensors>;
     using schedule = schedule_of<Schedule, collective::allreduce, Op, transport>;
-    if constexpr (!contiguous<tensor>) {
-        static_assert(contiguous<tensor>,
-                      "ddl: allreduce_n takes a range of contiguous ranges; pass a vector of vectors or of spans");
-    } else if constexpr (!writable<tensor>) {
-        static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
-    } else if constexpr (device_range<tensor> && !has_device<transport>) {
-        static_cast<void>(reaches_device_ranges<transport>{});
-    } else if constexpr (compose<collective::allreduce, Op, element_of<tensor>, schedule, transport, Checking>()) {
-        using element_type = element_of<tensor>;
-        const fusion<element_type, std::remove_reference_t<Tensors>> vectors{tensors, fusion_limits_of<transport>};
-        if constexpr (grid_transport<transport>) {
-            allreduce_n_over<schedule, Checking>(ranks, tensors, vectors.sizes(), op);
-        } else {
-            element_type* const packed = room_or_refuse<Checking, element_type>(ranks, vectors.room());
-            vectors.each_vector(packed, [&](element_type* data, std::size_t count) {
-                allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(data), data, count, op,
-                                                   collective::allreduce_n, static_cast<int>(vectors.sizes()));
-            });
+    if constexpr (tensors_fit<transport, range>()) {
+        using element_type = element_of<std::remove_reference_t<tensor_in<range>>>;
+        if constexpr (compose<collective::allreduce, Op, element_type, schedule, transport, Checking>()) {
+            const fusion<element_type, range> vectors{tensors, fusion_limits_of<transport>};
+            if constexpr (grid_transport<transport>) {
+                allreduce_n_over<schedule, Checking>(ranks, tensors, vectors.sizes(), op);
+            } else {
+                element_type* const packed = room_or_refuse<Checking, element_type>(ranks, vectors.room());
+                vectors.each_vector(packed, [&](element_type* data, std::size_t count) {
+                    allreduce_over<schedule, Checking>(ranks, static_cast<const element_type*>(data), data, count, op,
+                                                       collective::allreduce_n, static_cast<int>(vectors.sizes()));
+                });
+            }
         }
     }
 }
 
-/// The same without blocking. `tensors` is copied if it is a range of views, such as a vector of spans, or moved in; the
-/// elements stay where they are and belong to the call until it is done.
+/// Where the elements of the tensors in a range lie.
+template <class Tensors>
+auto spans_of(Tensors& tensors) {
+    std::vector<std::span<element_of<std::remove_reference_t<tensor_in<Tensors>>>>> spans;
+    for (auto&& each : tensors) spans.emplace_back(data_of(each), size_of(each));
+    return spans;
+}
+
+/// The same without blocking. `tensors` is gone through before it returns; the elements stay where they are and belong to the call
+/// until it is done. So a vector of spans may be a temporary, and one of vectors may not.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Tensors, class Op = sum>
-auto allreduce_n_async(Transport& ranks, Tensors tensors, Op op = {}) {
-    return start<Checking>(ranks, [&ranks, tensors = std::move(tensors), op]() mutable {
-        allreduce_n<Schedule, Checking>(ranks, tensors, op);
-    });
+auto allreduce_n_async(Transport& ranks, Tensors&& tensors, Op op = {}) {
+    if constexpr (!tensors_fit<Transport, std::remove_reference_t<Tensors>>()) {
+        return request{};
+    } else {
+        static_cast<void>(outlives_its_call<tensor_for_later<Tensors>>{});
+        auto spans = prepared<Checking>(ranks, [&] { return spans_of(tensors); });
+        return start<Checking>(ranks, [&ranks, held = std::move(spans), op]() mutable {
+            allreduce_n<Schedule, Checking>(ranks, held, op);
+        });
+    }
 }
 
 }  // namespace ddl

@@ -47,9 +47,17 @@ concept contiguous = requires(Range&& range) {
 template <contiguous Range>
 using element_of = std::remove_pointer_t<decltype(data_of(std::declval<Range&>()))>;
 
+/// Elements that can be gone through, side by side or not.
+template <class Type>
+concept has_begin = requires(Type& range) {
+    range.begin();
+    range.end();
+};
+
 /// Can stand where a range could, and is none: an op. A C array that is passed by value has become a pointer to its elements.
 template <class Type>
-concept no_range = !contiguous<Type> && !(std::is_pointer_v<Type> && std::is_object_v<std::remove_pointer_t<Type>>);
+concept no_range = !contiguous<Type> && !has_begin<Type> &&
+                   !(std::is_pointer_v<Type> && std::is_object_v<std::remove_pointer_t<Type>>);
 
 /// A range that can be written to.
 template <class Range>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/allreduce.hpp>
+#include <ddl/buffer.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <list>
 #include <span>
 #include <tuple>
@@ -109,5 +111,34 @@ BOOST_AUTO_TEST_CASE(without_blocking_the_elements_stay_where_they_are) {
             ddl::allreduce_n_async(ranks, std::vector<std::span<int>>(tensors.begin(), tensors.end()));
         under_way.wait();
         require(tensors == std::vector<std::vector<int>>{{3, 6}, {}, {9}}, "other sums");
+        ddl::allreduce_n_async(ranks, tensors).wait();
+        require(tensors == std::vector<std::vector<int>>{{9, 18}, {}, {27}}, "a vector of vectors");
+        ddl::allreduce_n_async(ranks, std::span(tensors).first(1)).wait();
+        require(tensors == std::vector<std::vector<int>>{{27, 54}, {}, {27}}, "a view of vectors");
+
+        std::list<std::vector<int>> list{{1}, {2, 3}};
+        ddl::allreduce_n_async(ranks, list).wait();
+        require(list == std::list<std::vector<int>>{{3}, {6, 9}}, "a list of vectors");
+        std::array<std::array<int, 2>, 2> arrays{{{1, 2}, {3, 4}}};
+        ddl::allreduce_n_async(ranks, arrays).wait();
+        require(arrays == std::array<std::array<int, 2>, 2>{{{3, 6}, {9, 12}}}, "an array of arrays");
+        int matrix[2][2] = {{1, 2}, {3, 4}};
+        ddl::allreduce_n_async(ranks, matrix).wait();
+        require(matrix[0][0] == 3 && matrix[0][1] == 6 && matrix[1][0] == 9 && matrix[1][1] == 12, "a matrix");
+        std::vector<ddl::buffer<int>> buffers;
+        buffers.emplace_back(ranks, 2)[1] = 5;
+        ddl::allreduce_n_async(ranks, buffers).wait();
+        require(buffers[0][0] == 0 && buffers[0][1] == 15, "a vector of buffers");
+        struct plain {
+            int values[2];
+            int* data() { return values; }
+            std::size_t size() const { return 2; }
+        };
+        std::vector<plain> plains{{{1, 2}}};
+        ddl::allreduce_n_async(ranks, plains).wait();
+        require(plains[0].values[0] == 3 && plains[0].values[1] == 6, "a vector of a program's own arrays");
+        const std::span<int> views[] = {std::span(matrix[1])};
+        ddl::allreduce_n_async(ranks, views).wait();
+        require(matrix[0][0] == 3 && matrix[1][0] == 27 && matrix[1][1] == 36, "an array of views");
     });
 }

@@ -6,7 +6,9 @@
 #include <vector>
 
 #ifdef DDL_WRONG
-void call(int& team, std::vector<float>& in, std::vector<float>& out) { ddl::gather_async(team, in, out, 1); }
+void call(int& team, std::vector<float>& in, std::vector<float>& out) { ddl::gather_async(team, in, out, 1).wait(); }
 #else
-void call(ddl::threads& team, std::vector<float>& in, std::vector<float>& out) { ddl::gather_async(team, in, out, 1); }
+void call(ddl::threads& team, std::vector<float>& in, std::vector<float>& out) {
+    ddl::gather_async(team, in, out, 1).wait();
+}
 #endif

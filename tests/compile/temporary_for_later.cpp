@@ -7,7 +7,9 @@
 #include <vector>
 
 #ifdef DDL_WRONG
-void call(ddl::threads& team, std::vector<float>& out) { ddl::allreduce_async(team, std::vector<float>(9), out); }
+void call(ddl::threads& team, std::vector<float>& out) {
+    ddl::allreduce_async(team, std::vector<float>(9), out).wait();
+}
 #else
 void call(ddl::threads& team, std::vector<float>& out) {
     ddl::allreduce(team, std::vector<float>(out.size()), out);

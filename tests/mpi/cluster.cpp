@@ -297,6 +297,11 @@ BOOST_AUTO_TEST_CASE(outlives_what_it_came_from) {
     ddl::cluster all = world->split(7, 0);
     world.reset();
     ddl::cluster moved{std::move(all)};
+    for (const auto& use :
+         {+[](ddl::cluster& gone) { gone.allocator(); }, +[](ddl::cluster& gone) { gone.allocate(1); }}) {
+        const ddl::error failure = failure_of([&] { use(all); });
+        BOOST_TEST(says(failure, ddl::errc::broken, "use the one it moved to"), failure.what());
+    }
     ddl::cluster again = moved.split(0, 0);
     BOOST_TEST(again.limit().seconds == patient.seconds);
     expect_exact_sums<ddl::tuned>(again);

@@ -145,6 +145,16 @@ BOOST_AUTO_TEST_CASE(outlives_its_communicator) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(one_that_was_moved_from_has_none_and_says_so) {
+    run(1, [](ddl::shared_memory& node) {
+        const ddl::shared_memory moved{std::move(node)};
+        EXPECT(throws(ddl::errc::broken, [&] { ddl::buffer<int>(node, 10); }));
+        EXPECT(throws(ddl::errc::broken, [&] { node.allocator(); }));
+        EXPECT(throws(ddl::errc::broken, [&] { node.allocate(10); }));
+        ddl::buffer<int>(moved, 10);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(that_ranks_keep_does_not_make_them_look_alive) {
     const std::string job = fresh_job();
     children ranks;

@@ -45,6 +45,17 @@ BOOST_AUTO_TEST_CASE(copies_are_the_same_call) {
     BOOST_TEST(other.test());
 }
 
+BOOST_AUTO_TEST_CASE(a_request_that_was_moved_from_is_the_same_call) {
+    request one = request::pending();
+    const request other = std::move(one);
+    BOOST_TEST(!one.test());
+    request third;
+    third = std::move(one);
+    other.finish(nullptr);
+    one.wait();
+    BOOST_TEST(third.test());
+}
+
 BOOST_AUTO_TEST_CASE(a_failure_is_thrown_each_time_somebody_asks) {
     const request one = request::pending();
     one.finish(failure);

@@ -9,6 +9,7 @@
 #include <ddl/transport/staging_transport.hpp>
 
 #include <cstdint>
+#include <iterator>
 
 namespace ddl {
 
@@ -78,8 +79,8 @@ constexpr auto data_for(Transport&, Range& range) noexcept {
 
 /// It keeps its elements itself, as a vector does: where it is const, so are they. A view, such as a span, refers to others'.
 template <class Range>
-concept keeps_elements =
-    contiguous<Range> && contiguous<const Range> && !std::same_as<element_of<Range>, element_of<const Range>>;
+concept keeps_elements = contiguous<std::remove_const_t<Range>> && contiguous<const Range> &&
+                         !std::same_as<element_of<std::remove_const_t<Range>>, element_of<const Range>>;
 
 /// A class, so that `in` and `out` of one type print one error.
 template <class Range>
@@ -113,6 +114,41 @@ constexpr std::size_t count_for(Range& range) noexcept {
     if constexpr (contiguous<Range>) return size_of(range);
     else return 0;
 }
+
+/// What is met in a range of tensors: references to them, or views made on the way.
+template <class Tensors>
+using tensor_in = decltype(*std::begin(std::declval<Tensors&>()));
+
+/// Contiguous ranges in a range.
+template <class Tensors>
+concept range_of_ranges = requires { requires contiguous<std::remove_reference_t<tensor_in<Tensors>>>; };
+
+/// Whether a range can be that of `allreduce_n`. The first mismatch is the only error.
+template <class Transport, class Tensors>
+consteval bool tensors_fit() {
+    if constexpr (!range_of_ranges<Tensors>) {
+        static_assert(range_of_ranges<Tensors>,
+                      "ddl: allreduce_n takes a range of contiguous ranges; pass a vector of vectors or of spans");
+    } else {
+        using tensor = std::remove_reference_t<tensor_in<Tensors>>;
+        if constexpr (!writable<tensor>)
+            static_assert(writable<tensor>, "ddl: allreduce_n works in place; pass a range of writable ranges");
+        else if constexpr (device_range<tensor> && !has_device<Transport>)
+            static_cast<void>(reaches_device_ranges<Transport>{});
+        else return true;
+    }
+    return false;
+}
+
+/// It keeps its tensors itself, as it would its elements.
+template <class Tensors>
+concept keeps_tensors =
+    requires { requires !std::same_as<tensor_in<std::remove_const_t<Tensors>>, tensor_in<const Tensors>>; };
+
+/// What `outlives_its_call` is asked of a range of tensors: one of them, which goes with a temporary that keeps it.
+template <class Tensors>
+using tensor_for_later = std::conditional_t<!std::is_lvalue_reference_v<Tensors> && keeps_tensors<Tensors>,
+                                            std::remove_reference_t<tensor_in<Tensors>>, tensor_in<Tensors>>;
 
 /// This rank's arguments make no sense. Lets the others know, who would wait for it in the call, then throws.
 template <class Checking, class Transport>

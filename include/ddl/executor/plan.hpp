@@ -13,6 +13,7 @@
 #include <ddl/executor/over_messages.hpp>
 #include <ddl/executor/over_staging.hpp>
 #include <ddl/schedule/multi_ring.hpp>
+#include <ddl/transport/request.hpp>
 
 namespace ddl {
 
@@ -30,32 +31,47 @@ template <class Checking, class Transport, class Call>
 auto start(Transport& ranks, Call call) {
     if constexpr (!communicator<Transport>) {
         call();  // in which `compose` complains
+        return request{};
     } else if constexpr (requires { ranks.defer().done(); }) {
         auto work = prepared<Checking>(ranks, [&] { return ranks.defer(); });
         return ranks.queue().push(
-            [&ranks, call = std::move(call), work]() mutable {
+            [&ranks, run = std::move(call), work]() mutable {
                 prepared<Checking>(ranks, [&] { work.begin(); });
-                call();
+                run();
                 work.end();
             },
             [work]() mutable { return work.done(); });
     } else {
-        return ranks.queue().push([call = std::move(call)]() mutable { call(); });
+        return ranks.queue().push([run = std::move(call)]() mutable { run(); });
     }
 }
+/// What `allreduce_init` and the like return.
+template <class Plan>
+concept startable = requires(Plan& plan) {
+    typename Plan::checking;
+    plan.ranks();
+    plan();
+};
+
 /// The same of a plan, by the queue of the plan's own communicator.
 template <class Plan>
 auto start(Plan plan) {
-    auto& ranks = plan.ranks();
-    return start<typename Plan::checking>(ranks, std::move(plan));
+    if constexpr (!startable<Plan>) {
+        static_assert(startable<Plan>, "ddl: this is no plan; pass what ddl::allreduce_init or another _init returns");
+        return request{};
+    } else {
+        auto& ranks = plan.ranks();
+        return start<typename Plan::checking>(ranks, std::move(plan));
+    }
 }
 /// `ranks` must be that communicator: in the queue of another one the plan would run beside the calls of its own.
 template <class Transport, class Plan>
 auto start(Transport& ranks, Plan plan) {
-    if (static_cast<const void*>(&ranks) != static_cast<const void*>(&plan.ranks()))
-        refuse<typename Plan::checking>(
-            plan.ranks(), error(errc::invalid_argument, "start", rank_in(plan.ranks()), -1,
-                                "the plan is of another communicator; pass the one that it was made with"));
+    if constexpr (startable<Plan>)
+        if (static_cast<const void*>(&ranks) != static_cast<const void*>(&plan.ranks()))
+            refuse<typename Plan::checking>(
+                plan.ranks(), error(errc::invalid_argument, "start", rank_in(plan.ranks()), -1,
+                                    "the plan is of another communicator; pass the one that it was made with"));
     return start(std::move(plan));
 }
 

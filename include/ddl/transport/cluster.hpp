@@ -102,7 +102,7 @@ public:
     /// Memory that the ranks of the node can map.
     std::byte* allocate(std::size_t bytes) { return node_->allocate(bytes); }
     void deallocate(std::byte* data, std::size_t bytes) noexcept { node_->deallocate(data, bytes); }
-    memory_source allocator() const noexcept { return node_->allocator(); }
+    memory_source allocator() const { return node_->allocator(); }
 
 private:
     struct group {

@@ -16,7 +16,7 @@
 
 namespace ddl {
 
-/// A collective under way. A value; copies stand for the same collective; letting go of all of them does not stop it.
+/// A collective under way. A value; copies stand for the same collective, a move is a copy; letting go of all of them does not stop it.
 ///
 /// The buffers of the collective belong to it until it is done. Any thread may call any member.
 class request {
@@ -36,6 +36,9 @@ public:
 
     /// A request that is done.
     request() : state_{std::make_shared<state>()} { state_->done = true; }
+    request(const request&) = default;  // and no moves: what these left would stand for nothing
+    request& operator=(const request&) = default;
+    ~request() = default;
 
     /// Whether the collective is done; throws what it threw. Does not block.
     bool test() const {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: ddl: this is no contiguous range; pass a vector, an array or a span: std::span{&x, 1} for one value, std::span{data, count} for a pointer
+#include <ddl/allreduce.hpp>
+#include <ddl/transport/threads.hpp>
+
+#include <deque>
+#include <vector>
+
+#ifdef DDL_WRONG
+void call(ddl::threads& team, std::vector<float>& in, std::deque<float>& out) { ddl::allreduce(team, in, out); }
+#else
+void call(ddl::threads& team, std::vector<float>& in, std::vector<float>& out) { ddl::allreduce(team, in, out); }
+#endif
