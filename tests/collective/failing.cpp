@@ -102,6 +102,16 @@ constexpr auto a_throwing_op(std::size_t count) {
     };
 }
 
+/// An op that fails on one rank with an error of ours, as a transport may.
+struct refused_sum {
+    static constexpr bool commutative = true;
+    bool fails;
+    float operator()(float a, float b) const {
+        if (fails) throw ddl::error(ddl::errc::system, "mmap", 1, -1, "no memory can be mapped");
+        return a + b;
+    }
+};
+
 /// An op that fails on one rank when all that ranks bring is folded.
 struct broken_at_last {
     static constexpr bool commutative = true;
@@ -214,6 +224,21 @@ BOOST_AUTO_TEST_CASE(an_op_that_throws_while_short_blocks_are_folded_breaks_the_
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_op_that_throws_breaks_the_call_on_all_ranks, Place, every_place) {
     for (const std::size_t count : {100u, 5000u, 50'000u}) Place::run(4, a_throwing_op<ddl::tuned>(count));
     Place::run(4, a_throwing_op<ddl::ring>(50'000));
+}
+
+using those_that_tell_at_once =
+    std::tuple<places::threads, places::messages<1>, places::levels<ddl::threads, ddl::recording, 2>>;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_error_of_ours_is_the_others_in_its_words, Place, those_that_tell_at_once) {
+    Place::run(4, [](auto& ranks) {
+        std::vector<float> data(50'000);
+        ddl::error failure = error_of([&] { ddl::allreduce(ranks, data, refused_sum{ranks.rank() == 1}); });
+        if (failure.code() == no_error) failure = error_of([&] { ddl::barrier(ranks); });  // it had all that it needed
+        require(failure.code() == ddl::errc::system, failure.what());
+        require(std::string(failure.what()).find("mmap, rank 1: no memory can be mapped") != std::string::npos,
+                failure.what());
+        require_broken(ranks);
+    });
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_leaves_takes_the_others_with_it, Place, every_place) {

@@ -85,8 +85,12 @@ const difference differences[] = {
 /// A communicator of which only the announcement of a failure is asked.
 struct announcer {
     std::string announced;
+    errc code{};
     int rank() const { return 2; }
-    void fail(errc, const char* words) { announced = words; }
+    void fail(errc why, const char* words) {
+        announced = words;
+        code = why;
+    }
 };
 
 }  // namespace
@@ -191,6 +195,39 @@ BOOST_AUTO_TEST_CASE(a_call_left_half_done_is_announced) {
         throw std::runtime_error("the user's op");
     } catch (const std::runtime_error&) {}
     BOOST_TEST(ranks.announced == "allreduce, rank 2: an exception ended the call half done");
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_ours_is_announced_in_its_words) {
+    const auto ended_by = [](errc code) {
+        announcer ranks;
+        BOOST_CHECK_THROW(ddl::half_done{ranks}.during(
+                              {"allreduce", 0}, [&] { throw ddl::error(code, "memfd", 2, -1, "no file is left"); }),
+                          ddl::error);
+        BOOST_TEST(ranks.announced == "memfd, rank 2: no file is left");
+        return ranks.code;
+    };
+    for (const errc code : {errc::system, errc::out_of_memory, errc::timeout}) BOOST_TEST((ended_by(code) == code));
+    BOOST_TEST((ended_by(errc::mismatch) == errc::broken), "after a mismatch all can go on");
+}
+
+BOOST_AUTO_TEST_CASE(so_is_one_of_the_system_while_calls_are_compared_and_no_other) {
+    const auto ended_by = [](errc code) {
+        announcer ranks;
+        ddl::half_done guard{ranks};
+        guard.begin({"allreduce", 0});
+        const auto compare = [&] { throw ddl::error(code, "send", 2, -1, "it refuses"); };
+        BOOST_CHECK_THROW(guard.comparing(compare), ddl::error);
+        return ranks.announced;
+    };
+    BOOST_TEST(ended_by(errc::system) == "send, rank 2: it refuses");
+    BOOST_TEST(ended_by(errc::mismatch) == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_error_of_ours_is_announced_in_general) {
+    announcer ranks;
+    BOOST_CHECK_THROW(ddl::half_done{ranks}.during({"allreduce", 0}, [] { throw std::bad_alloc{}; }), std::bad_alloc);
+    BOOST_TEST(ranks.announced == "allreduce, rank 2: an exception ended the call half done");
+    BOOST_TEST((ranks.code == errc::broken));
 }
 
 BOOST_AUTO_TEST_CASE(a_call_that_has_not_begun_or_has_ended_is_not) {

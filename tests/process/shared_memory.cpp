@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "children.hpp"
@@ -638,3 +639,25 @@ BOOST_AUTO_TEST_CASE(moves) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_CASE(a_process_made_by_fork_ends_beside_the_thread_of_nonblocking_calls) {
+    children ranks;
+    ranks.start([job = fresh_job()] {
+        std::optional<ddl::shared_memory> node{std::in_place, job, 0, 1};
+        node->queue().push([] {}).wait();
+        sleep_for(0.1);  // until the queue's thread waits for more
+        const ::pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(60);
+            node.reset();
+            ::_exit(0);
+        }
+        int ended = -1;
+        EXPECT(::waitpid(child, &ended, 0) == child && ended == 0);
+        int calls = 0;
+        node->queue().push([&] { ++calls; }).wait();
+        EXPECT(calls == 1);
+    });
+    const std::vector<outcome> results = ranks.finish();
+    BOOST_TEST(results[0].how == outcome::returned, results[0]);
+}

@@ -21,3 +21,6 @@ execute_process(COMMAND "${CMAKE_COMMAND}" -E env LC_ALL=C "${READELF}" -d "${LI
 if(NOT dynamic MATCHES "soname: \\[([^]]*)\\]" OR NOT CMAKE_MATCH_1 STREQUAL SONAME)
   message(FATAL_ERROR "${LIBRARY} has the SONAME '${CMAKE_MATCH_1}', not ${SONAME}")
 endif()
+if(SONAME MATCHES "libddl|ddl_MDR" AND NOT dynamic MATCHES "NODELETE")  # who unloads it may have threads that run in it
+  message(FATAL_ERROR "${LIBRARY} can be unloaded")
+endif()

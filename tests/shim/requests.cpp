@@ -337,3 +337,29 @@ BOOST_AUTO_TEST_CASE(a_process_made_by_fork_leaves_the_ranks_to_its_parent) {
     REQUIRE_OK(ddl_free_plan(plan));
     REQUIRE_OK(ddl_close(part));
 }
+
+BOOST_AUTO_TEST_CASE(it_frees_requests_whatever_other_threads_did_when_it_was_made) {
+    if (size() != 1) return;
+    ddl_request* finished = nullptr;
+    REQUIRE_OK(ddl_start_barrier(world(), &finished));
+    REQUIRE_OK(ddl_wait_request(finished));
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+        threads.emplace_back([&] {
+            for (ddl_request* request = nullptr; !over; ddl_free_request(request)) ddl_start_barrier(world(), &request);
+        });
+    int ended = 0;
+    for (int time = 0; time < 100 && ended == 0; ++time) {
+        const ::pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(20);
+            ::_exit(ddl_free_request(finished));
+        }
+        BOOST_TEST_REQUIRE(::waitpid(child, &ended, 0) == child);
+    }
+    over = true;
+    for (std::thread& each : threads) each.join();
+    BOOST_TEST(ended == 0, "a child ends with " << ended);
+    REQUIRE_OK(ddl_free_request(finished));
+}

@@ -181,37 +181,63 @@ inline error mismatch(const call_record& ours, int rank, const call_record& thei
     return make("rank %d calls with another schedule; name the same schedule on every rank", peer);
 }
 
-/// Leaves a mark for the others if this rank leaves a collective half done, whatever the exception.
+/// Leaves word for the others if this rank leaves a collective half done, whatever the exception.
 template <class Transport>
 class half_done {
 public:
     explicit half_done(Transport& ranks) noexcept : ranks_{ranks} {}
     half_done(const half_done&) = delete;
     half_done& operator=(const half_done&) = delete;
-    ~half_done() { tell(); }
-    /// Says so at once, where what follows takes its time.
-    void tell() noexcept {
+    ~half_done() {
+        if (operation_ != nullptr) tell_in_general();
+    }
+    /// In a handler: says so at once, in the words of what is handled if that is an error of ours.
+    [[gnu::cold, gnu::noinline]] void tell() noexcept {
         if (operation_ == nullptr) return;
-        text words;
-        words.append("%s, rank %d: an exception ended the call half done", operation_, ranks_.rank());
-        ranks_.fail(errc::broken, words.c_str());
+        try {
+            throw;
+        } catch (const error& why) {
+            ranks_.fail(breaks(why.code()) ? why.code() : errc::broken, why.what());
+        } catch (...) { tell_in_general(); }
         end();
     }
     /// From here on others depend on this rank.
     void begin(const call_site& where) noexcept { operation_ = where.operation; }
     void end() noexcept { operation_ = nullptr; }
+    /// The same while `work()` runs, whose errors the others hear in their words.
+    template <class Work>
+    void during(const call_site& where, const Work& work) {
+        begin(where);
+        try {
+            work();
+        } catch (...) {
+            tell();
+            throw;
+        }
+        end();
+    }
     /// What `compare()` gives, which compares calls: of its failures all hear, or find the same, but for those of the system.
     template <class Compare>
     [[gnu::always_inline]] auto comparing(const Compare& compare) {
         try {
             return compare();
         } catch (const error& why) {
-            if (why.code() != errc::system) end();
+            if (why.code() == errc::system) tell();
+            else end();
             throw;
         }
     }
 
 private:
+    static constexpr bool breaks(errc code) noexcept {
+        return code != errc::mismatch && code != errc::invalid_argument && code != errc::staged;
+    }
+    [[gnu::cold, gnu::noinline]] void tell_in_general() noexcept {
+        text words;
+        words.append("%s, rank %d: an exception ended the call half done", operation_, ranks_.rank());
+        ranks_.fail(errc::broken, words.c_str());
+    }
+
     Transport& ranks_;
     const char* operation_ = nullptr;
 };

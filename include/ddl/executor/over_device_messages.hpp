@@ -60,11 +60,10 @@ public:
         });
         compare_levels<Checking>(wire, ours);
         if (ours.count == 0) return;
-        half_done guard{wire};
-        guard.begin(where);
-        ranks.drain(where);
-        work(device_message_call{ranks, where, arrivals, stride});
-        guard.end();
+        half_done{wire}.during(where, [&] {
+            ranks.drain(where);
+            work(device_message_call{ranks, where, arrivals, stride});
+        });
     }
 
     static run_of_bytes run(const Element* data, std::size_t count) {

@@ -205,17 +205,16 @@ void fold_levels(Transport& ranks, const Element* in, Element* out, std::size_t 
                  const call_site& where) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr bool in_place = std::same_as<accumulator, Element>;
-    half_done guard{ranks};
-    guard.begin(where);
-    accumulator* work = nullptr;
-    if constexpr (in_place)
-        if (takes) work = out;
-    if (work == nullptr)
-        work = reinterpret_cast<accumulator*>(ranks.scratch(count * sizeof(accumulator), scratch_for::levels));
-    if (static_cast<const void*>(work) != in) kernel::convert(in, work, count);
-    fold_in_place<Schedule>(ranks, work, count, unfinished<Op>{op});
-    if (takes && !(in_place && !finishes<Op, Element>)) kernel::finish(work, out, count, op, ranks.size());
-    guard.end();
+    half_done{ranks}.during(where, [&] {
+        accumulator* work = nullptr;
+        if constexpr (in_place)
+            if (takes) work = out;
+        if (work == nullptr)
+            work = reinterpret_cast<accumulator*>(ranks.scratch(count * sizeof(accumulator), scratch_for::levels));
+        if (static_cast<const void*>(work) != in) kernel::convert(in, work, count);
+        fold_in_place<Schedule>(ranks, work, count, unfinished<Op>{op});
+        if (takes && !(in_place && !finishes<Op, Element>)) kernel::finish(work, out, count, op, ranks.size());
+    });
 }
 
 // ---- transports given for each level
@@ -250,15 +249,14 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
     compare_levels<Checking>(ranks, describe<no_op, Element, Schedule>(collective::broadcast, count, root));
     using node = std::remove_reference_t<decltype(ranks.node())>;
     using wire = std::remove_reference_t<decltype(ranks.wire())>;
-    half_done guard{ranks};
-    guard.begin({"broadcast", 0});
-    const int members = ranks.node().size();
-    if (ranks.node().rank() == root % members)
-        broadcast_over<resolved<Schedule, collective::broadcast, no_op, wire>, unchecked>(ranks.wire(), data, count,
-                                                                                          root / members);
-    broadcast_over<resolved<Schedule, collective::broadcast, no_op, node>, unchecked>(ranks.node(), data, count,
-                                                                                      root % members);
-    guard.end();
+    half_done{ranks}.during({"broadcast", 0}, [&] {
+        const int members = ranks.node().size();
+        if (ranks.node().rank() == root % members)
+            broadcast_over<resolved<Schedule, collective::broadcast, no_op, wire>, unchecked>(ranks.wire(), data, count,
+                                                                                              root / members);
+        broadcast_over<resolved<Schedule, collective::broadcast, no_op, node>, unchecked>(ranks.node(), data, count,
+                                                                                          root % members);
+    });
 }
 
 template <class Schedule, class Checking, stacked_transport Transport>

@@ -12,7 +12,7 @@
 namespace ddl::shim {
 
 /// A communicator of whatever transport, as the C interface sees it. The library that made it carries everything out, so
-/// that libraries which do not know each other's types, nor MPI, can share one interface. Nothing throws.
+/// that libraries which do not know each other's types, nor MPI, can share one interface. Nothing throws but `rows`, for lack of memory.
 class backend {
 public:
     virtual ~backend() = default;
@@ -25,7 +25,7 @@ public:
 
     /// What rows run over, the rows, and the names of their schedules.
     virtual void* object() noexcept = 0;
-    virtual const table& rows() const noexcept = 0;
+    virtual const table& rows() const = 0;
     virtual int schedule(const char* name) const noexcept = 0;
 
     virtual ddl_status barrier(const listener& heard) noexcept = 0;

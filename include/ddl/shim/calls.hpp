@@ -109,12 +109,17 @@ ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl
 /// The peers, who wait in a call that this rank cannot start, hear of that from its queue. The lock is held.
 inline void refuse_later(ddl_communicator& ranks) noexcept {
     ++ranks.started;
-    const auto refuse = [&started = ranks.started, &backend = *ranks.ranks] {
-        backend.refuse();
-        --started;
-    };
-    request done;
-    if (ranks.ranks->push(refuse, done, this_thread) != DDL_OK) --ranks.started;
+    const ddl_status handed = guarded(nobody, "refuse", [&] {
+        const auto refuse = [&started = ranks.started, &backend = *ranks.ranks] {
+            backend.refuse();
+            --started;
+        };
+        request done;
+        if (ranks.ranks->push(refuse, done, nobody) != DDL_OK) throw std::bad_alloc{};
+    });
+    if (handed == DDL_OK) return;
+    --ranks.started;
+    ranks.ranks->interrupt("no memory is left");
 }
 
 /// Bits have no sign: such ops are built in for the unsigned integers.

@@ -21,6 +21,7 @@
  *
  * Any thread may call any function at any time. Calls on one communicator are carried out one after the other, in the order
  * in which they came, and that order must be the same on all ranks: threads that call side by side take a communicator each.
+ * Cancel none that may be in a call (pthread_cancel): that ends the process. `ddl_interrupt` ends a call.
  *
  * `in` and `out` hold elements in contiguous memory of this process, or of a CUDA device of its; what a device has then
  * passes through the host, after what its default stream was given. In place they are the same pointer where both hold the

@@ -99,7 +99,7 @@ std::span<const ddl::shim::opener> ddl::shim::openers() noexcept {
   file(CONFIGURE OUTPUT "${folder}/exports.map" CONTENT "{ global: ${globals}; local: *; };\n" @ONLY)
   # bound to itself: in a program with several such libraries each calls its own functions
   target_link_options(${target} PRIVATE "-Wl,--version-script=${folder}/exports.map" "-Wl,-Bsymbolic"
-    "-Wl,--no-undefined")
+    "-Wl,--no-undefined" "-Wl,-z,nodelete")  # threads of communicators that are open run in it
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${folder}/exports.map")
 
   ddl_extend_shim(${target} OPS ${shim_OPS} ELEMENTS ${shim_ELEMENTS} SCHEDULES ${shim_SCHEDULES}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/shim/forks.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -24,7 +26,7 @@ public:
 
     /// A place for an object, which is not alive yet.
     static Object* take() {
-        const std::lock_guard lock{places().mutex};
+        const std::lock_guard lock{forks::held_off()};
         Object* object = nullptr;
         if (places().free.empty()) {
             object = &places().all.emplace_back();
@@ -47,13 +49,12 @@ public:
     }
     /// After `bury`, once nothing is left in it.
     static void give(Object* object) noexcept {
-        const std::lock_guard lock{places().mutex};
+        const std::lock_guard lock{forks::held_off()};
         places().free.push_back(object);
     }
 
 private:
-    struct pool {
-        std::mutex mutex;
+    struct pool {  // whose lock is one that no fork leaves taken in the child, which frees requests, too
         std::deque<Object> all;
         std::vector<Object*> free;
     };

@@ -45,7 +45,7 @@ private:
 class registry {
 public:
     static registry& here() {
-        static registry ours;
+        static registry& ours = *new registry;  // stays: other threads may still call while the process ends
         return ours;
     }
 

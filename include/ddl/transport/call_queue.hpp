@@ -8,7 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <list>
+#include <optional>
 #include <thread>
+#include <unistd.h>
 
 namespace ddl {
 
@@ -29,10 +32,18 @@ public:
     call_queue(const call_queue&) = delete;
     call_queue& operator=(const call_queue&) = delete;
 
-    ~call_queue() { finish(); }
+    /// In a process made by fork the line stays: its thread, which may have held its locks just then, is the parent's.
+    ~call_queue() {
+        finish();
+        if (!is_of_parent()) return;
+        static auto& kept = *new std::list<std::shared_ptr<line>>;
+        kept.push_back(std::move(line_));
+    }
 
     /// Carries out what is left, then ends the thread. To be called while the communicator is still whole.
-    void finish() noexcept { line_->finish(); }
+    void finish() noexcept {
+        if (!is_of_parent()) line_->finish();
+    }
 
     /// `settled`, if there is one, says whether what the call has set going has ended, too; only then is the request done. It
     /// does not block, and is asked again and again; what it throws is the request's failure. The next call does not wait for
@@ -84,7 +95,7 @@ private:
     class line final : public request::carrier {
     public:
         /// `shares_core`: the thread, with one that computes.
-        explicit line(bool shares_core) noexcept : shares_core_{shares_core} {}
+        explicit line(bool shares_core) : shares_core_{shares_core} {}
 
         void finish() noexcept {
             if (!worker_.joinable()) return;
@@ -141,7 +152,7 @@ private:
 
     private:
         bool may_take() const noexcept { return !is_carried_out_ && !entries_.empty(); }
-        entry take() {
+        entry take() noexcept {
             entry first = std::move(entries_.front());
             entries_.pop_front();
             is_carried_out_ = true;
@@ -180,7 +191,9 @@ private:
         void work() {
             carrying_out_ = this;
             is_its_thread_ = true;
-            std::deque<entry> unsettled;
+            // no deque, which takes memory while it is empty: who would hear that there is none?
+            std::list<entry> unsettled;
+            std::optional<entry> taken;
             std::unique_lock lock{mutex_};
             for (;;) {
                 if (unsettled.empty()) rest(lock);
@@ -188,14 +201,25 @@ private:
                 const bool takes = may_take();
                 if (!takes && unsettled.empty()) return;
                 if (takes) {
-                    unsettled.push_back(take());
+                    taken.emplace(take());
                     was_prompt_ = false;
                 }
                 lock.unlock();
-                if (takes) carry_out(unsettled.back());
+                if (takes) carry_out(*taken);
                 std::erase_if(unsettled, is_settled);
+                if (takes && !is_settled(*taken)) put_aside(*taken, unsettled);
+                taken.reset();
                 lock.lock();
                 if (takes) put_down();
+            }
+        }
+
+        /// Where it is asked again and again; without memory for that, at once.
+        static void put_aside(entry& carried_out, std::list<entry>& unsettled) {
+            try {
+                unsettled.push_back(std::move(carried_out));
+            } catch (const std::bad_alloc&) {
+                while (!is_settled(carried_out)) std::this_thread::yield();
             }
         }
 
@@ -245,8 +269,11 @@ private:
     static inline thread_local const line* carrying_out_ = nullptr;  // whose call this thread carries out
     static inline thread_local bool is_its_thread_ = false;
 
+    bool is_of_parent() const noexcept { return ::getpid() != process_; }
+
     std::shared_ptr<line> line_;
     bool may_use_thread_;
+    pid_t process_ = ::getpid();
 };
 
 /// The queue of a communicator; throws where that was moved from.

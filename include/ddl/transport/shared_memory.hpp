@@ -130,10 +130,10 @@ public:
     bool lost(int peer) const noexcept { return !seat().present(peer); }
 
     /// Whole pages that all ranks of the job can map. Throws `errc::out_of_memory`. Any thread may call it.
-    std::byte* allocate(std::size_t bytes) { return seat().heap()->allocate(bytes); }
+    std::byte* allocate(std::size_t bytes) { return heap_or_throw()->allocate(bytes); }
     void deallocate(std::byte* data, std::size_t bytes) noexcept { seat().heap()->deallocate(data, bytes); }
     /// The same for those who outlive the communicator: the memory then lives as long as they do.
-    memory_source allocator() const noexcept { return memory_source{seat().heap()}; }
+    memory_source allocator() const { return memory_source{heap_or_throw()}; }
 
     std::uint64_t address_of(const void* data, std::size_t bytes) const noexcept {
         return seat().heap()->address_of(data, bytes);
@@ -158,6 +158,9 @@ private:
             return rank == 0 ? host(meeting, size) : attend(meeting, rank, size);
         } catch (const error& failure) {
             meeting.give_up(failure);
+            throw;
+        } catch (const std::exception& unknown) {  // taken for a lack of memory, as in `failure_of`
+            meeting.give_up(error(errc::out_of_memory, name, rank, -1, "%s", unknown.what()));
             throw;
         }
     }
@@ -187,6 +190,11 @@ private:
     }
 
     membership& seat() const noexcept { return *seats_.front(); }
+    /// For users, who may ask for memory where a communicator was moved from.
+    const std::shared_ptr<shared_heap>& heap_or_throw() const {
+        if (seats_.empty()) throw moved_from({name}, rank());
+        return seat().heap();
+    }
 
     std::vector<std::shared_ptr<membership>> seats_;  // in this group, and in those that it was split from
     own_descriptor job_name_;                         // rank 0's: no other run can take the name while it is open

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <pthread.h>
 
 using namespace ddl::shim;
 using ddl::text;
@@ -13,9 +14,10 @@ namespace ddl::shim {
 
 ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     static std::atomic<std::uint64_t> opened{0};
-    mapped_memory::here().open(ranks->memory());
+    const table& rows = ranks->rows();  // this and the next two may find no memory
     ddl_communicator* const made = handle<ddl_communicator>::take();
-    made->rows = &ranks->rows();
+    mapped_memory::here().open(ranks->memory());
+    made->rows = &rows;
     made->object = ranks->object();
     made->rank = ranks->rank();
     made->size = ranks->size();
@@ -95,6 +97,11 @@ performance::parts sent_in_levels(const options& given, int rank, int size) {
     return sent;
 }
 
+/// Held by who opens by the environment, be it for long: so a process that is made by fork meanwhile gets one of its own.
+std::mutex* opens_by_environment = new std::mutex;
+[[maybe_unused]] const int is_renewed =
+    ::pthread_atfork(nullptr, nullptr, [] { opens_by_environment = new std::mutex; });
+
 bool opens_by_mpi(const opener& one) noexcept { return one.by_mpi != nullptr; }
 
 }  // namespace
@@ -107,10 +114,9 @@ ddl_status ddl_open_environment(ddl_communicator** world) {
         return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
                        "DDL_TRANSPORT is \"%.40s\"; it takes mpi or shared_memory", said);
     if (wants_mpi()) return ddl_open_mpi(nullptr, 0, world);
-    static std::mutex mutex;
     static ddl_communicator* first = nullptr;  // has the job's name, which no other can have at the same time
     static std::uint64_t first_opened = 0;
-    const std::lock_guard lock{mutex};
+    const std::lock_guard lock{*opens_by_environment};
     if (handles::alive(first) && first->opened == first_opened) return ddl_split(first, 0, first->rank, world);
     const ddl_status status = opened(world, "open_environment", [](std::unique_ptr<backend>& ranks) noexcept {
         text why;

@@ -14,46 +14,52 @@ listener to_request(progress& call) noexcept {
             &call};
 }
 
-/// Hands `call(progress)` to the communicator's queue, and a request to the caller. The lock is held.
-template <class Call>
-ddl_status push(ddl_communicator& ranks, Call call, ddl_request** started) noexcept {
-    return guarded(this_thread, "start", [&] {
-        auto how = std::make_shared<progress>();
-        auto carried = [&ranks, how, call = std::move(call)] {
+/// Hands `make()(progress)` to the communicator's queue, and a request to the caller. The lock is held.
+///
+/// All that may fail comes before the queue has it. The peers, who are or will be in that call, hear of a failure.
+template <class Make>
+ddl_status push(ddl_communicator& ranks, const char* operation, const Make& make, ddl_request** started) noexcept {
+    ddl_request* place = nullptr;
+    std::shared_ptr<progress> how;
+    std::function<void()> carried;
+    ddl_status status = guarded(this_thread, operation, [&] {
+        how = std::make_shared<progress>();
+        carried = [&ranks, how, call = make()] {
             how->status = call(*how);
             --ranks.started;
         };
-        ++ranks.started;
-        text why;
-        const listener refused_by{
-            [](void* to, ddl_status, const char* words) noexcept { static_cast<text*>(to)->append("%s", words); },
-            &why};
-        if (ranks.ranks->push(std::move(carried), how->done, refused_by) != DDL_OK) {
-            --ranks.started;
-            ranks.ranks->refuse();
-            throw error(errc::system, "start", ranks.rank, -1, "no thread for nonblocking calls: %s", why.c_str());
-        }
-        ddl_request* const place = handle<ddl_request>::take();
-        place->call = std::move(how);
-        place->forks = ranks.known.forks;
-        handle<ddl_request>::raise(place);
-        *started = place;
+        place = handle<ddl_request>::take();
     });
+    if (status == DDL_OK) {
+        ++ranks.started;
+        status = ranks.ranks->push(std::move(carried), how->done, this_thread);
+        if (status != DDL_OK) {
+            --ranks.started;
+            handle<ddl_request>::give(place);
+        }
+    }
+    if (status != DDL_OK) {
+        ranks.ranks->interrupt(last_error().c_str());
+        return status;
+    }
+    place->call = std::move(how);
+    place->forks = ranks.known.forks;
+    handle<ddl_request>::raise(place);
+    *started = place;
+    return status;
 }
 
 }  // namespace
 
 ddl_status start(ddl_communicator& ranks, const row& how, const task& asked, ddl_request** started) noexcept {
-    ddl_status status = DDL_OK;
-    const ddl_status copied = guarded(this_thread, to_string(asked.what), [&] {
-        status = push(
-            ranks,
-            [&ranks, &how, kept = kept_task{asked}](progress& call) {
+    return push(
+        ranks, to_string(asked.what),
+        [&] {
+            return [&ranks, &how, kept = kept_task{asked}](progress& call) {
                 return carry_out(ranks, how, kept.get(), to_request(call));
-            },
-            started);
-    });
-    return copied != DDL_OK ? copied : status;
+            };
+        },
+        started);
 }
 
 }  // namespace ddl::shim
@@ -120,7 +126,9 @@ ddl_status ddl_start_barrier(ddl_communicator* ranks, ddl_request** started) {
             return placed;
         }
         return push(
-            *ranks, [ranks](progress& call) { return carry_out_barrier(*ranks, to_request(call)); }, started);
+            *ranks, "barrier",
+            [ranks] { return [ranks](progress& call) { return carry_out_barrier(*ranks, to_request(call)); }; },
+            started);
     });
 }
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done where the process has no memory left: the others hear of it, and no thread ends the process.
+#include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/shared_memory.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "children.hpp"
+
+namespace {
+thread_local int granted = -1;  // before one is refused to this thread; below 0 nothing is
+thread_local bool is_first = false;
+std::atomic<bool> refuses_others = false;
+
+bool is_refused() noexcept { return (granted >= 0 && granted-- == 0) || (refuses_others && !is_first); }
+}  // namespace
+
+// not inline: g++ would take what it sees for a mismatch
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    if (!is_refused())
+        if (void* const memory = std::malloc(bytes)) return memory;
+    throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+BOOST_AUTO_TEST_CASE(a_rank_without_memory_is_not_waited_for_while_ranks_meet) {
+    int times_told = 0;
+    for (int allocations = 0;; ++allocations) {
+        const std::string job = fresh_job();
+        const marks comes;
+        children ranks;
+        ranks.start([&] {
+            EXPECT(comes.wait_for(1));
+            granted = allocations;
+            ddl::shared_memory node{job, 0, 2, ddl::timeout{20}};
+            granted = -1;
+            node.exchange(0, {"test"});
+        });
+        ranks.start([&] {
+            comes.leave();
+            ddl::shared_memory node{job, 1, 2, ddl::timeout{20}};
+            node.exchange(0, {"test"});
+        });
+        const std::vector<outcome> results = ranks.finish();
+        if (results[0].how == outcome::returned) break;
+        BOOST_TEST_REQUIRE(results[0].how == outcome::threw_other, allocations << ": " << results[0]);
+        const bool told = results[1].is(ddl::errc::out_of_memory) && results[1].mentions("rank 0 gave up");
+        times_told += told;
+        BOOST_TEST_REQUIRE((told || results[1].is(ddl::errc::peer_lost)), allocations << ": " << results[1]);
+    }
+    BOOST_TEST(times_told > 0);
+}
+
+BOOST_AUTO_TEST_CASE(nonblocking_calls_need_none_in_their_thread) {
+    children ranks;
+    ranks.start([] {
+        is_first = true;
+        refuses_others = true;
+        ddl::call_queue queue;
+        std::atomic<int> calls = 0;
+        for (int i = 0; i < 100; ++i) queue.push([&] { ++calls; }).descriptor();  // for none of which this thread waits
+        queue.push([&] { ++calls; }, [] { return true; }).wait();
+        int looks = 0;
+        queue.push([&] { ++calls; }, [&] { return ++looks == 5; }).wait();
+        EXPECT(calls == 102 && looks == 5);
+    });
+    const std::vector<outcome> results = ranks.finish();
+    BOOST_TEST(results[0].how == outcome::returned, results[0]);
+}
