@@ -52,22 +52,30 @@ inline constexpr bool proved_among = [] {
     else return proves_allreduce<Schedule>(Size);
 }();
 
-/// The same for 2 to 5, and of all the parts of a schedule that is made of others. Each is asked alone: compilers limit what they
-/// evaluate at once.
+/// The same among some of 2 to 5, for a schedule may be for few numbers of ranks; and of all the parts of one that is made of others.
+/// Each is asked alone, and none of many chunks: compilers limit what they evaluate at once.
 template <class Schedule, collective What>
 inline constexpr bool proved = every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
-    if constexpr (textbook<S>)
-        return proved_among<S, What, 2> && proved_among<S, What, 3> && proved_among<S, What, 4> &&
-               proved_among<S, What, 5>;
-    else
+    if constexpr (textbook<S>) {
+        if constexpr (S::chunks(5) > 32) return true;
+        else
+            return proved_among<S, What, 3> || proved_among<S, What, 4> || proved_among<S, What, 5> ||
+                   proved_among<S, What, 2>;
+    } else {
         return parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) {
             if constexpr (has_halves<Part>)
                 return proved<Part, collective::reduce_scatter> && proved<Part, collective::all_gather>;
             else return proved<Part, collective::allreduce>;
         });
+    }
 });
 template <collective What>
 inline constexpr bool proved<tuned, What> = true;
+
+/// Whether a schedule is what a call takes that names none: the library's, or what a program has tuned, of the library's.
+template <class Schedule, collective What, class Transport>
+inline constexpr bool is_default = std::same_as<Schedule, typename default_schedule<What, true, Transport>::type> ||
+                                   std::same_as<Schedule, typename default_schedule<What, false, Transport>::type>;
 
 /// Whether a schedule combines operands in rank order in this collective: asked of the proof, for 2 to 7 ranks.
 template <class Schedule, collective What>
@@ -151,7 +159,7 @@ consteval bool compose() {
         static_assert(
             offers<Schedule, What>,
             "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
-    } else if constexpr (!proved<Schedule, ordered_as>) {
+    } else if constexpr (!is_default<Schedule, What, Transport> && !proved<Schedule, ordered_as>) {
         static_assert(
             proved<Schedule, ordered_as>,
             "ddl: the rounds of this schedule do not add up to this collective; ask ddl::prove_allreduce why, "
