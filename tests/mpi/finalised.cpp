@@ -29,5 +29,9 @@ BOOST_AUTO_TEST_CASE(calls_after_MPI_Finalize_are_errors_and_communicators_still
                               ", round 0: MPI is not running; call collectives between MPI_Init and MPI_Finalize";
     BOOST_TEST(call_over(first) == words);
     BOOST_TEST(call_over(second) == words);
+    BOOST_CHECK_EXCEPTION(ddl::mpi{MPI_COMM_WORLD}, ddl::error, [](const ddl::error& failure) {
+        return failure.what() ==
+               std::string{"mpi: MPI has ended in this process; make communicators before MPI_Finalize"};
+    });
     BOOST_TEST(values == std::vector<int>(3, first.size()), boost::test_tools::per_element());
 }

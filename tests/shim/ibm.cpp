@@ -77,12 +77,14 @@ BOOST_AUTO_TEST_CASE(memory_comes_in_whole_units_and_is_zero) {
     BOOST_TEST(ddl_memcpy_device_to_host(&back, memory, sizeof back) == DDL_SUCCESS);
     BOOST_TEST(back == static_cast<float>(size()));
     BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
-    expect_line("give back each pointer once", [&] { return ddl_free(memory); });
-    expect_line("was given back", [&] { return ddl_allreduce(memory, 112); });
+    for (void* const wrong : {memory, static_cast<void*>(&back)})
+        expect_line("is not from ddl_malloc, or was given back before", [&] { return ddl_free(wrong); });
+    expect_line("was given back; allocate it anew", [&] { return ddl_allreduce(memory, 112); });
     expect_line("was given back", [&] { return ddl_memcpy_device_to_host(&back, memory, sizeof back); });
     expect_line("make no sense", [&] { return ddl_memcpy_host_to_device(nullptr, &one, sizeof one); });
     expect_line("is one negative?", [&] { return ddl_malloc(&memory, 64, static_cast<std::size_t>(-1)) == 0 ? 1 : 0; });
-    expect_line("is one negative?", [&] { return ddl_malloc(nullptr, 64, 64) == 0 ? 1 : 0; });
+    expect_line("the pointer is NULL; pass where the memory is to go",
+                [&] { return ddl_malloc(nullptr, 64, 64) == 0 ? 1 : 0; });
     BOOST_TEST(ddl_malloc(&memory, 64, 0) == 0U);
     BOOST_TEST(ddl_free(memory) == DDL_SUCCESS);
     BOOST_TEST(ddl_free(nullptr) == DDL_SUCCESS);

@@ -238,7 +238,8 @@ private:
     static MPI_Comm duplicate_of(MPI_Comm ranks) {
         if (!mpi_runtime::is_up())
             throw error(errc::invalid_argument, name, -1, -1,
-                        "MPI is not running; call MPI_Init first, or pass no communicator");
+                        mpi_runtime::is_over() ? "MPI has ended in this process; make communicators before MPI_Finalize"
+                                               : "MPI is not running; call MPI_Init first, or pass no communicator");
         int two_groups = 0;
         if (ranks != MPI_COMM_NULL)
             mpi_runtime::check(MPI_Comm_test_inter(ranks, &two_groups), "MPI_Comm_test_inter", name, -1);

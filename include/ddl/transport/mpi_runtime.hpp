@@ -45,6 +45,11 @@ public:
         return MPI_Initialized(&started) == MPI_SUCCESS && started != 0 && MPI_Finalized(&finalised) == MPI_SUCCESS &&
                finalised == 0;
     }
+    /// Whether they were, and are no more: MPI does not start again.
+    static bool is_over() noexcept {
+        int finalised = 0;
+        return MPI_Finalized(&finalised) == MPI_SUCCESS && finalised != 0;
+    }
     /// Whether they are allowed no more, told by MPI when it ends: to look costs less than to ask. MPI is up.
     static const std::atomic<bool>& ended() {
         static std::atomic<bool> flag{false};

@@ -2,6 +2,7 @@
 """Command lines as users of ddlrun write them, and the mpirun command that comes of each. Nothing is started."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -265,6 +266,18 @@ def test_a_wrong_line_is_told(ddlrun, tmp_path, line, said):
     assert re.match(r"\[ERROR DDL-2-\d+\] ", message) and said in message
     path = re.search(r"(\S+/DDLRUN/DDLRUN\.\w{12}/ddlrun\.log)", log).group(1)
     assert message in pathlib.Path(path).read_text()
+
+
+def test_words_that_are_not_utf8(ddlrun):
+    odd = os.fsdecode(b"\xff\xfe")
+    done = ddlrun("--accelerators", 1, odd, variables={"PYTHONUTF8": "1"})
+    message, log = done.stderr.splitlines()[:2]
+    assert done.returncode == 1 and message.startswith(r"[ERROR DDL-2-9] no program '\udcff\udcfe' that can be run")
+    path = re.search(r"(\S+/ddlrun\.log)", log).group(1)
+    assert message in pathlib.Path(path).read_text()
+    for more in ((), ("-H", "h1,h2")):
+        done = ddlrun("--dry_run", *more, "--accelerators", 1, "echo", odd, variables={"PYTHONUTF8": "1"}, errors="surrogateescape")
+        assert done.returncode == 0 and done.stdout.endswith(f" echo '{odd}'\n"), done.stderr  # a line that can be run
 
 
 def test_help_names_every_option(ddlrun):

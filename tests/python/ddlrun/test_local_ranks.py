@@ -208,3 +208,13 @@ def test_a_closed_reader_does_not_hang(environment, tmp_path):
                          env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert run.stdout.endswith("] 1\n")
     assert "Traceback" not in run.stderr
+
+
+def test_a_closed_reader_ends_what_writes_to_it(environment, tmp_path):
+    for tag in ("", "--tag_output"):
+        run = subprocess.run(f"{{ {sys.executable} -m ddlrun {tag} --accelerators 2 yes; echo status $? >&2; }} | head -1", shell=True,
+                             env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert run.stdout.endswith("y\n")
+        assert run.stderr.splitlines()[-1] == f"status {128 + signal.SIGPIPE}", run.stderr
+        assert re.search(r"ERROR DDL-2-10\] rank [01] ended with signal 13 ", run.stderr)
+        assert "BrokenPipeError" not in run.stderr

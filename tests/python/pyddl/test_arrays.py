@@ -86,7 +86,7 @@ for n, kind, words in ((11, ValueError, "n is 11; x holds 10 elements of type fl
     with refused(kind, "allreduce, rank 0: " + words):
         pyddl.allreduce(data, n)
 for type, kind, words in ((pyddl.DDL_TYPE_DOUBLE, ValueError, "x has elements of type float32, and type says float64"),
-                          (99, ValueError, "type is no DDL_TYPE constant"), (-1, ValueError, "type is no"),
+                          (99, ValueError, "type is 99; pass a DDL_TYPE constant"), (-1, ValueError, "type is -1; pass"),
                           ("float", TypeError, "type is 'float'"), (2**70, ValueError, "type is")):
     with refused(kind, "allreduce, rank 0: " + words):
         pyddl.allreduce(data, 10, type)
@@ -118,6 +118,12 @@ with refused(ValueError, "scatter, rank 0: out is read-only"):
     pyddl.scatter(whole, part)
 with refused(ValueError, "allreduce_n, rank 0: tensors are of types float32, float64"):
     pyddl.allreduce_n([whole, np.zeros(3)])
+for call in (pyddl.allreduce_n, pyddl.allreduce_n_async):
+    for tensors, said in ((whole, "one array"), (np.array(1.0), "one array"), (None, "of type NoneType"),
+                          (pyddl.malloc(64, 64)[1], "of type Memory")):
+        with refused(TypeError, f"allreduce_n, rank 0: tensors is {said}; pass a list of arrays"):
+            call(tensors)
+pyddl.allreduce_n(np.ones((2, 3)))  # a list of its rows
 with refused(ValueError, "block"):
     pyddl.block(10, 1)
 """)

@@ -71,9 +71,25 @@ for act in (lambda: pyddl.free(memory), lambda: pyddl.allreduce(memory, 100, pyd
         act()
 with refused(ValueError, "that was freed"):
     np.asarray(memory)
+for name, act in (("free", memory.free), ("array", lambda: memory.array(3))):
+    with refused(ValueError, name + ", rank 0: buf is memory of 448 bytes that was freed; do not use it any more"):
+        act()
 with refused(TypeError, "free, rank 0: buf is of type NoneType"):
     pyddl.free(None)
 pyddl.allreduce(np.zeros(3))
+""")
+
+
+def test_memory_has_one_owner_in_one_process(python):
+    python("""
+import copy, pickle
+usable, memory = pyddl.malloc(64, 64)
+for act in (copy.copy, copy.deepcopy, pickle.dumps, lambda thing: pickle.dumps(thing, 0)):
+    with refused(TypeError, "memory of pyddl.malloc is of one process, which holds it once; send, or copy, an array of it"):
+        act(memory)
+sent = pickle.loads(pickle.dumps(memory.array(16)))
+same(sent, np.zeros(16))
+pyddl.free(memory)
 """)
 
 
@@ -88,11 +104,22 @@ for alignment, nbytes, kind, words in ((64, -1, ValueError, "nbytes is -1"), (0,
 with refused(MemoryError):
     pyddl.malloc(64, 2**62)
 usable, memory = pyddl.malloc(64, 64)
-for shape in (17, (4, 5), -1):
-    with refused(ValueError, "bytes"):
+for shape, said in ((17, "(17,)"), ((4, 5), "(4, 5)")):
+    with refused(ValueError, f"array, rank 0: shape is {said}, which takes", "bytes of float32, and buf has 64"):
         memory.array(shape)
-with refused(ValueError, "zeros"):
-    pyddl.zeros(-1)
+for call, make in (("array", memory.array), ("zeros", pyddl.zeros)):
+    for shape, kind, words in ((-1, ValueError, "shape is (-1,); pass 0 or more for each axis"),
+                               ((2, -3), ValueError, "shape is (2, -3); pass 0 or more for each axis"),
+                               (1.5, TypeError, "shape is 1.5; pass an integer"), (None, TypeError, "shape is None; pass an integer"),
+                               (("2",), TypeError, "shape is '2'; pass an integer")):
+        with refused(kind, f"{call}, rank 0: {words}"):
+            make(shape)
+    for dtype, words in ((object, "dtype is object; pass one of numbers"), ("S", "dtype is |S0; pass one of numbers"),
+                         ("nonsense", "dtype is 'nonsense'; pass one that NumPy knows")):
+        with refused(TypeError, f"{call}, rank 0: {words}"):
+            make(3, dtype)
+    assert make(np.array(3)).shape == (3,) and make([2, np.int64(1)], ">f4").shape == (2, 1)
+    assert make((), np.float64).shape == () and make(0).shape == (0,)
 pyddl.allreduce(np.zeros(3))
 """)
 

@@ -80,8 +80,8 @@ good = np.full(10, rank)
 for wrong, right, kind, words in ((lambda: pyddl.allreduce(Odd()), lambda: pyddl.allreduce(good), KeyError, "on purpose"),
                                   (lambda: pyddl.allreduce_n(broken_list()), lambda: pyddl.allreduce_n([good]), KeyError, "on purpose"),
                                   (lambda: pyddl.allreduce_n(7), lambda: pyddl.allreduce_n([good]), TypeError,
-                                   "allreduce_n, rank 1: tensors 'int' object is not iterable"),
-                                  (lambda: pyddl.allreduce_n_async(7), lambda: pyddl.allreduce_n([good]), TypeError, "tensors 'int'")):
+                                   "allreduce_n, rank 1: tensors is of type int; pass a list of arrays"),
+                                  (lambda: pyddl.allreduce_n_async(7), lambda: pyddl.allreduce_n([good]), TypeError, "tensors is of type int")):
     with refused(kind if rank == 1 else pyddl.Mismatch, words if rank == 1 else "rank 1 has called with invalid arguments"):
         wrong() if rank == 1 else right()
     same(good, np.full(10, rank))

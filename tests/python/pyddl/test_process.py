@@ -53,6 +53,35 @@ pyddl.allreduce(data)
 """)
 
 
+def test_what_a_communicator_is_told_makes_sense(python):
+    python("""
+for seconds in ("1", None, [1]):
+    with refused(TypeError, f"set_timeout, rank 0: seconds is {seconds!r}; pass a number"):
+        pyddl.set_timeout(seconds)
+for name in (None, 3, b"ring"):
+    with refused(TypeError, f"set_schedule, rank 0: name is {name!r}; pass a word such as \\"tuned\\""):
+        pyddl.set_schedule(name)
+with refused(pyddl.Unsupported, "set_schedule"):
+    pyddl.set_schedule("\\udcff")  # as a word that is not UTF-8 arrives
+pyddl.set_timeout(np.float32(100))
+pyddl.set_schedule("tuned")
+pyddl.allreduce(np.ones(3))
+""")
+
+
+def test_what_has_a_handle_is_of_one_process(python):
+    python("""
+import copy, pickle
+data = np.ones(3)
+for thing, words in ((pyddl.world(), "a communicator is of one process; call pyddl.init() in each"),
+                     (pyddl.plan_allreduce(data), "a collective is of one process, which waits for it; make another one"),
+                     (pyddl.allreduce_async(data), "a collective is of one process, which waits for it; make another one")):
+    for act in (copy.copy, copy.deepcopy, pickle.dumps):
+        with refused(TypeError, words):
+            act(thing)
+""")
+
+
 def test_options(ranks, python):
     for words, said in (("-mode q:1", "q"), ("-mode b:3x2", "invalid dim size="), ("-nonsense 1", "-nonsense"),
                         ("-mode", "-mode"), ("-dev_sync 7", "7")):

@@ -10,7 +10,10 @@ constexpr auto reduce = &ddl_allreduce_mpi;  // of a header that needs no other 
 
 #include <atomic>
 #include <chrono>
+#include <complex>
+#include <cstdint>
 #include <cstring>
+#include <ddl.h>
 #include <dlfcn.h>
 #include <thread>
 
@@ -65,6 +68,35 @@ int main(int arguments, char** words) {
     CHECK(greatest == rank % 2 + 2 * (part_size - 1));
     MPI_Comm_free(&part);  // and what was kept for it
 
+    // types of other languages, which an MPI without these may lack
+    const auto one_of_each = [&](MPI_Datatype type, auto one, bool built_in) {
+        int length = 0;
+        if (type == MPI_DATATYPE_NULL || MPI_Type_size(type, &length) != MPI_SUCCESS ||
+            static_cast<std::size_t>(length) != sizeof one)
+            return;
+        const auto sum = static_cast<decltype(one)>(static_cast<float>(size));
+        const int status = ddl_allreduce_mpi("", &one, 1, type, MPI_SUM, MPI_COMM_WORLD);
+        CHECK(status == DDL_SUCCESS ? one == sum : !built_in && status == DDL_UNSUPPORTED);
+    };
+    one_of_each(MPI_REAL, 1.0F, true);
+    one_of_each(MPI_REAL4, 1.0F, true);
+    one_of_each(MPI_REAL8, 1.0, true);
+    one_of_each(MPI_DOUBLE_PRECISION, 1.0, true);
+    one_of_each(MPI_INTEGER, 1, true);
+    one_of_each(MPI_INTEGER1, std::int8_t{1}, false);
+    one_of_each(MPI_INTEGER4, 1, true);
+    one_of_each(MPI_INTEGER8, std::int64_t{1}, true);
+    one_of_each(MPI_AINT, MPI_Aint{1}, true);
+    one_of_each(MPI_OFFSET, MPI_Offset{1}, true);
+    one_of_each(MPI_COUNT, MPI_Count{1}, true);
+    one_of_each(MPI_COMPLEX, std::complex<float>{1}, false);
+    one_of_each(MPI_DOUBLE_COMPLEX, std::complex<double>{1}, false);
+    one_of_each(MPI_CXX_FLOAT_COMPLEX, std::complex<float>{1}, false);
+    one_of_each(MPI_CXX_DOUBLE_COMPLEX, std::complex<double>{1}, false);
+    bool every = true;
+    const int of_bools = ddl_allreduce_mpi("", &every, 1, MPI_CXX_BOOL, MPI_LAND, MPI_COMM_WORLD);
+    CHECK(of_bools == DDL_SUCCESS || of_bools == DDL_UNSUPPORTED || MPI_CXX_BOOL == MPI_DATATYPE_NULL);
+
     // options that make no sense on one rank are that rank's error, a mismatch on the others, and tried again
     MPI_Comm_dup(MPI_COMM_WORLD, &part);
     const auto sum_with = [&](const char* options) {
@@ -105,9 +137,18 @@ int main(int arguments, char** words) {
     CHECK(lacks_line(5, "MPI_", [&] {
               return ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_NULL);
           }).empty());
+    CHECK(lacks_line(5, "data is MPI_IN_PLACE", [&] {
+              return ddl_allreduce_mpi("", MPI_IN_PLACE, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+          }).empty());
     CHECK(ddl_allreduce_mpi("", host, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == DDL_SUCCESS);
 
     CHECK(ddl_free(device) == DDL_SUCCESS);
     MPI_Finalize();
+    CHECK(lacks_line(5, "MPI has ended in this process; call before MPI_Finalize", [&] {
+              return ddl_allreduce_mpi("", host, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+          }).empty());
+    CHECK(lacks_line(5, "MPI has ended in this process; make communicators before MPI_Finalize", [&] {
+              return ddl_init("");
+          }).empty());
     if (rank == 0) std::fputs("all is well\n", stderr);
 }

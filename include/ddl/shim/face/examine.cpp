@@ -36,7 +36,7 @@ struct examination {
             return complain(DDL_INVALID_ARGUMENT, "%s is NULL, and is to hold %zu elements; pass a buffer", name,
                             count);
         if (mapped_memory::here().is_given_back(data))
-            return complain(DDL_INVALID_ARGUMENT, "%s was given back with ddl_deallocate; allocate it anew", name);
+            return complain(DDL_INVALID_ARGUMENT, "%s was given back; allocate it anew", name);
         if (driver == nullptr || data == nullptr || asked.on_device) [[likely]]
             return true;
         status = guarded(this_thread, to_string(asked.what), [&] {

@@ -172,7 +172,11 @@ DDL_API int ddl_local_size(int* size) { return answered("local_size", size, ddl_
 
 DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     constexpr auto most = static_cast<std::size_t>(PTRDIFF_MAX);
-    if (memory == nullptr || quantum > most || bytes > most - quantum) {
+    if (memory == nullptr) {
+        reported(refused(DDL_INVALID_ARGUMENT, "malloc", -1, "the pointer is NULL; pass where the memory is to go"));
+        return 0;
+    }
+    if (quantum > most || bytes > most - quantum) {
         reported(refused(DDL_INVALID_ARGUMENT, "malloc", -1,
                          "%zu bytes in units of %zu make no sense; is one negative?", bytes, quantum));
         return 0;
@@ -201,7 +205,13 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
     });
     return shared(status);
 }
-DDL_API int ddl_free(void* memory) { return reported(ddl_deallocate(memory)); }
+DDL_API int ddl_free(void* memory) {
+    const ddl_status status = ddl_deallocate(memory);
+    if (status == DDL_INVALID_ARGUMENT)  // in the names of the caller
+        refused(status, "free", -1, "%p is not from ddl_malloc, or was given back before; give back each pointer once",
+                memory);
+    return reported(status);
+}
 
 DDL_API int ddl_memcpy_host_to_device(void* device, const void* host, size_t bytes) {
     return copied("memcpy_host_to_device", device, host, bytes);
@@ -218,7 +228,7 @@ DDL_API int ddl_allreduce(void* data, size_t count, DDL_Type type, DDL_Op op) {
     const ddl_element element = translated(elements, type);
     const ddl_op combined = translated(ops, op);
     status = ddl_run_allreduce(world, data, data, count, element, combined);
-    if (status == DDL_INVALID_ARGUMENT && element < 0)  // in the numbers of the caller
+    if (status == DDL_INVALID_ARGUMENT && element < 0)  // in the words of the caller
         refused(status, "allreduce", ddl_get_rank(world), "type is %d; pass a DDL_Type of ddl.hpp", int{type});
     else if (status == DDL_INVALID_ARGUMENT && combined < 0)
         refused(status, "allreduce", ddl_get_rank(world), "op is %d; pass a DDL_Op of ddl.hpp", int{op});

@@ -21,40 +21,63 @@ struct vocabulary {
     std::map<MPI_Op, ddl_op> ops;
 
     static const vocabulary& of_mpi() {
-        static const vocabulary known{{{MPI_FLOAT, DDL_FLOAT},
-                                       {MPI_DOUBLE, DDL_DOUBLE},
-                                       {MPI_SIGNED_CHAR, DDL_INT8},
-                                       {MPI_UNSIGNED_CHAR, DDL_UINT8},
-                                       {MPI_SHORT, DDL_INT16},
-                                       {MPI_UNSIGNED_SHORT, DDL_UINT16},
-                                       {MPI_INT, DDL_INT32},
-                                       {MPI_UNSIGNED, DDL_UINT32},
-                                       {MPI_LONG, sizeof(long) == 8 ? DDL_INT64 : DDL_INT32},
-                                       {MPI_UNSIGNED_LONG, sizeof(long) == 8 ? DDL_UINT64 : DDL_UINT32},
-                                       {MPI_LONG_LONG, DDL_INT64},
-                                       {MPI_UNSIGNED_LONG_LONG, DDL_UINT64},
-                                       {MPI_INT8_T, DDL_INT8},
-                                       {MPI_UINT8_T, DDL_UINT8},
-                                       {MPI_INT16_T, DDL_INT16},
-                                       {MPI_UINT16_T, DDL_UINT16},
-                                       {MPI_INT32_T, DDL_INT32},
-                                       {MPI_UINT32_T, DDL_UINT32},
-                                       {MPI_INT64_T, DDL_INT64},
-                                       {MPI_UINT64_T, DDL_UINT64},
-                                       {MPI_C_BOOL, DDL_BOOL},
-                                       {MPI_C_FLOAT_COMPLEX, DDL_COMPLEX_FLOAT},
-                                       {MPI_C_DOUBLE_COMPLEX, DDL_COMPLEX_DOUBLE}},
-                                      {{MPI_SUM, DDL_SUM},
-                                       {MPI_PROD, DDL_PRODUCT},
-                                       {MPI_MIN, DDL_MINIMUM},
-                                       {MPI_MAX, DDL_MAXIMUM},
-                                       {MPI_BAND, DDL_BIT_AND},
-                                       {MPI_BOR, DDL_BIT_OR},
-                                       {MPI_BXOR, DDL_BIT_XOR},
-                                       {MPI_LAND, DDL_LOGICAL_AND},
-                                       {MPI_LOR, DDL_LOGICAL_OR},
-                                       {MPI_LXOR, DDL_LOGICAL_XOR}}};
+        static const vocabulary known = made();
         return known;
+    }
+
+private:
+    static vocabulary made() {
+        vocabulary known{{{MPI_FLOAT, DDL_FLOAT},
+                          {MPI_DOUBLE, DDL_DOUBLE},
+                          {MPI_SIGNED_CHAR, DDL_INT8},
+                          {MPI_UNSIGNED_CHAR, DDL_UINT8},
+                          {MPI_SHORT, DDL_INT16},
+                          {MPI_UNSIGNED_SHORT, DDL_UINT16},
+                          {MPI_INT, DDL_INT32},
+                          {MPI_UNSIGNED, DDL_UINT32},
+                          {MPI_LONG, sizeof(long) == 8 ? DDL_INT64 : DDL_INT32},
+                          {MPI_UNSIGNED_LONG, sizeof(long) == 8 ? DDL_UINT64 : DDL_UINT32},
+                          {MPI_LONG_LONG, DDL_INT64},
+                          {MPI_UNSIGNED_LONG_LONG, DDL_UINT64},
+                          {MPI_INT8_T, DDL_INT8},
+                          {MPI_UINT8_T, DDL_UINT8},
+                          {MPI_INT16_T, DDL_INT16},
+                          {MPI_UINT16_T, DDL_UINT16},
+                          {MPI_INT32_T, DDL_INT32},
+                          {MPI_UINT32_T, DDL_UINT32},
+                          {MPI_INT64_T, DDL_INT64},
+                          {MPI_UINT64_T, DDL_UINT64},
+                          {MPI_C_BOOL, DDL_BOOL},
+                          {MPI_C_FLOAT_COMPLEX, DDL_COMPLEX_FLOAT},
+                          {MPI_C_DOUBLE_COMPLEX, DDL_COMPLEX_DOUBLE}},
+                         {{MPI_SUM, DDL_SUM},
+                          {MPI_PROD, DDL_PRODUCT},
+                          {MPI_MIN, DDL_MINIMUM},
+                          {MPI_MAX, DDL_MAXIMUM},
+                          {MPI_BAND, DDL_BIT_AND},
+                          {MPI_BOR, DDL_BIT_OR},
+                          {MPI_BXOR, DDL_BIT_XOR},
+                          {MPI_LAND, DDL_LOGICAL_AND},
+                          {MPI_LOR, DDL_LOGICAL_OR},
+                          {MPI_LXOR, DDL_LOGICAL_XOR}}};
+        for (const MPI_Datatype each : {MPI_REAL, MPI_REAL4, MPI_REAL8, MPI_DOUBLE_PRECISION})
+            known.add(each, {{4, DDL_FLOAT}, {8, DDL_DOUBLE}});
+        for (const MPI_Datatype each :
+             {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_AINT, MPI_OFFSET, MPI_COUNT})
+            known.add(each, {{1, DDL_INT8}, {2, DDL_INT16}, {4, DDL_INT32}, {8, DDL_INT64}});
+        for (const MPI_Datatype each : {MPI_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_DOUBLE_COMPLEX,
+                                        MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX})
+            known.add(each, {{8, DDL_COMPLEX_FLOAT}, {16, DDL_COMPLEX_DOUBLE}});
+        known.add(MPI_CXX_BOOL, {{sizeof(bool), DDL_BOOL}});
+        return known;
+    }
+
+    /// A type that is as long as another compiler made it: the element of that size, if there is one. An MPI without that
+    /// language may know no such type.
+    void add(MPI_Datatype type, const std::map<int, ddl_element>& of_size) {
+        int size = 0;
+        if (type == MPI_DATATYPE_NULL || MPI_Type_size(type, &size) != MPI_SUCCESS) return;
+        if (const auto found = of_size.find(size); found != of_size.end()) elements.emplace(type, found->second);
     }
 };
 
@@ -156,14 +179,20 @@ extern "C" DDL_API int ddl_allreduce_mpi(const char* options, void* data, size_t
     ddl_status status = DDL_OK;
     const ddl_status asked = guarded(this_thread, "allreduce_mpi", [&] {
         if (!mpi_runtime::is_up())
-            throw error(errc::invalid_argument, "allreduce_mpi", -1, -1, "MPI is not running; call MPI_Init first");
+            throw error(errc::invalid_argument, "allreduce_mpi", -1, -1,
+                        mpi_runtime::is_over() ? "MPI has ended in this process; call before MPI_Finalize"
+                                               : "MPI is not running; call MPI_Init first");
         ddl_communicator* const ranks = kept_communicators::here().of(communicator, options, status);
         if (ranks == nullptr) return;
         const vocabulary& known = vocabulary::of_mpi();
         const ddl_element element = number_of(known.elements, type);
         const ddl_op combined = number_of(known.ops, op);
-        status = ddl_run_allreduce(ranks, data, data, count, element, combined);
-        if (status == DDL_INVALID_ARGUMENT && element < 0)  // in the caller's words
+        void* const there = data == MPI_IN_PLACE ? nullptr : data;  // refused as that is, on all ranks
+        status = ddl_run_allreduce(ranks, there, there, count, element, combined);
+        if (status == DDL_INVALID_ARGUMENT && data == MPI_IN_PLACE)  // in the caller's words
+            refused(status, "allreduce", ddl_get_rank(ranks),
+                    "data is MPI_IN_PLACE, which says not where; pass the buffer itself, for the result replaces it");
+        else if (status == DDL_INVALID_ARGUMENT && element < 0)
             refused(status, "allreduce", ddl_get_rank(ranks), "ddl has no element for %s; pass one such as MPI_FLOAT",
                     name_of(type).c_str());
         else if (status == DDL_INVALID_ARGUMENT && combined < 0)

@@ -94,7 +94,7 @@ def _local(settings, placed, log):
     environments = environment.of_local_ranks(settings, placed)
     shown = [f"+ env {_differences(ranks)} {shlex.join(settings.program)}" for ranks in environments]
     if settings.dry_run:
-        print("\n".join(shown))
+        _show("\n".join(shown))
         return 0
     for line in shown:
         _say(settings, log, line)
@@ -120,10 +120,17 @@ def _by_mpi(settings, placed, launcher, log):
     log.write(line)
     if settings.dry_run:
         log.keep()  # the line can then be run as it stands
-        print(line)
+        _show(line)
         return 0
     print(line, file=sys.stderr, flush=True)
     return processes.run([processes.Child(command.words, {**os.environ, **command.environment}, "mpirun")], log)
+
+
+def _show(command):
+    """For a shell to run: with the bytes that the words came with, whatever they are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(command + "\n"))
+    sys.stdout.buffer.flush()
 
 
 def _say(settings, log, line):

@@ -101,5 +101,5 @@ class Log:
         print(f"{line}\n{where}", file=sys.stderr, flush=True)
 
     def _save(self):
-        with open(self.path, "w", encoding="utf-8") as log:
+        with open(self.path, "w", encoding="utf-8", errors="backslashreplace") as log:  # words of a command line may be any bytes
             log.write("".join(line + "\n" for line in self._lines))

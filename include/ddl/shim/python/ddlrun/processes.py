@@ -47,7 +47,8 @@ class _Output:
         os.set_blocking(source.fileno(), False)
 
     def forward(self):
-        """Writes the lines that are there; false at the end of the stream."""
+        """Writes the lines that are there; false at the end of the stream, or where nobody reads what we write: a rank that goes
+        on to write is then to hear of it, as it would without us."""
         while True:
             try:
                 some = os.read(self.source.fileno(), 65536)
@@ -57,7 +58,8 @@ class _Output:
                 self.finish()
                 return False
             *lines, self.rest = (self.rest + some).split(b"\n")
-            self._write(lines)
+            if not self._write(lines):
+                return False
 
     def finish(self):
         if self.rest:
@@ -65,15 +67,17 @@ class _Output:
             self.rest = b""
 
     def _write(self, lines):
+        """False if our reader has gone."""
         if not lines:
-            return
+            return True
         text = b"".join(self.tag + line + b"\n" for line in lines)
         try:
             while text:
                 text = text[self.target.write(text):]  # an unbuffered one may take a part
             self.target.flush()
-        except BrokenPipeError:  # our reader has gone: the ranks need not
-            pass
+            return True
+        except BrokenPipeError:
+            return False
 
 
 class _Supervision:

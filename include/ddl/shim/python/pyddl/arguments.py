@@ -7,6 +7,8 @@ plan, which is made without them.
 
 import ctypes
 
+import numpy
+
 from . import arrays, elements
 from .elements import OF_TYPE
 from .library import functions
@@ -37,9 +39,10 @@ class Arguments:
     def _span(self, call, x, n, element, argument="x", writable=True):
         """A `Span` of the elements that take part."""
         if element is not None:
-            element = OF_TYPE.get(self._number(call, element, "type"))
+            number = self._number(call, element, "type")
+            element = OF_TYPE.get(number)
             if element is None:
-                raise self._refused(call, "type", ValueError("is no DDL_TYPE constant"))
+                raise self._refused(call, "type", ValueError(f"is {number}; pass a DDL_TYPE constant"))
         try:
             span = self._resolve(x, element, writable)
         except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
@@ -65,6 +68,9 @@ class Arguments:
 
     def _listed(self, call, tensors):
         try:
+            one = isinstance(tensors, numpy.ndarray) and tensors.ndim < 2 and tensors.dtype != object
+            if one or not numpy.iterable(tensors):
+                raise TypeError(f"is {'one array' if one else 'of type ' + type(tensors).__name__}; pass a list of arrays")
             return list(tensors)
         except Exception as why:  # pylint: disable=broad-except
             raise self._refused(call, "tensors", why) from None

@@ -9,6 +9,7 @@ import numpy
 
 from .communicator import Communicator
 from .elements import DDL_OP_SUM
+from .memory import layout
 from .pending import Plan
 from .process import here
 from .short_way import shorten
@@ -60,12 +61,8 @@ set_schedule = _of_all_ranks(Communicator.set_schedule)
 
 def zeros(shape: typing.Any, dtype: typing.Any = numpy.float32) -> numpy.ndarray:
     """A NumPy array of zeros in memory that the other ranks of the host can map: collectives on it copy nothing."""
-    dtype = numpy.dtype(dtype)
-    extents = (shape,) if numpy.isscalar(shape) else tuple(shape)
-    if any(extent < 0 for extent in extents):
-        raise ValueError(f"zeros: the shape is {shape}; pass 0 or more for each axis")
-    count = math.prod(map(int, extents))
-    return here.ranks.malloc(max(count * dtype.itemsize, 1)).array(extents, dtype)
+    extents, dtype = layout("zeros", shape, dtype)
+    return here.ranks.malloc(max(math.prod(extents) * dtype.itemsize, 1)).array(extents, dtype)
 
 
 empty = zeros  # such memory is zero anyway

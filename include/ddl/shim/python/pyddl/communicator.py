@@ -181,11 +181,17 @@ class Communicator(Arguments):
 
     def set_timeout(self, seconds: float) -> None:
         """How long a wait for another rank may take from now on."""
-        self._check(functions.set_timeout(self._handle, seconds))
+        try:
+            status = functions.set_timeout(self._handle, seconds)
+        except ctypes.ArgumentError:
+            raise TypeError(f"set_timeout, rank {self._rank}: seconds is {seconds!r}; pass a number") from None
+        self._check(status)
 
     def set_schedule(self, name: str) -> None:
         """The schedule of later reductions: "tuned", which is the default, or "ring" and so on. All ranks name the same."""
-        self._check(functions.set_schedule(self._handle, name.encode()))
+        if not isinstance(name, str):
+            raise TypeError(f"set_schedule, rank {self._rank}: name is {name!r}; pass a word such as \"tuned\"")
+        self._check(functions.set_schedule(self._handle, name.encode("utf-8", "backslashreplace")))
 
     def interrupt(self) -> None:
         """For another thread: ends the call that waits, which breaks the communicator."""
@@ -213,6 +219,9 @@ class Communicator(Arguments):
 
     def __exit__(self, *_failure):
         self.close()
+
+    def __reduce_ex__(self, _protocol):
+        raise TypeError("a communicator is of one process; call pyddl.init() in each")
 
     def __repr__(self):
         return f"<pyddl.Communicator rank {self._rank} of {self._size}, {self.transport or 'closed'}>"

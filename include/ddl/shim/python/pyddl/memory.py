@@ -30,7 +30,7 @@ class Memory:
 
     def free(self):
         """Gives the memory back. Throws `ValueError` the second time."""
-        address = self.used()
+        address = self._used_by("free")
         self.address = None
         status = functions.deallocate(address)
         if status != 0:
@@ -42,15 +42,21 @@ class Memory:
             raise ValueError(f"is memory of {self.nbytes} bytes that was freed; do not use it any more")
         return self.address
 
+    def _used_by(self, call):
+        try:
+            return self.used()
+        except ValueError as why:
+            raise ValueError(f"{call}, rank {_rank()}: buf {why}") from None
+
     def array(self, shape, dtype=numpy.float32):
         """A NumPy array over its first bytes."""
-        dtype = numpy.dtype(dtype)
-        shape = (shape,) if numpy.isscalar(shape) else tuple(shape)
-        count = math.prod(map(int, shape))
-        if count < 0 or count * dtype.itemsize > self.nbytes:
-            raise ValueError(f"an array of shape {shape} and {dtype} needs {count * dtype.itemsize} bytes, and this memory "
-                             f"has {self.nbytes}")
-        return numpy.asarray(self)[:count * dtype.itemsize].view(dtype).reshape(shape)
+        self._used_by("array")
+        shape, dtype = layout("array", shape, dtype)
+        size = math.prod(shape) * dtype.itemsize
+        if size > self.nbytes:
+            raise ValueError(f"array, rank {_rank()}: shape is {shape}, which takes {size} bytes of {dtype}, and buf has "
+                             f"{self.nbytes}; allocate more, or show fewer")
+        return numpy.asarray(self)[:size].view(dtype).reshape(shape)
 
     @property
     def __array_interface__(self):
@@ -63,10 +69,36 @@ class Memory:
         where = "freed" if self.address is None else f"at {self.address:#x}"
         return f"<pyddl.Memory of {self.nbytes} bytes, {where}>"
 
+    def __reduce_ex__(self, _protocol):
+        raise TypeError("memory of pyddl.malloc is of one process, which holds it once; send, or copy, an array of it")
+
     def __del__(self):
         if self.address is not None and functions is not None:
             functions.deallocate(self.address)
             self.address = None
+
+
+def layout(call, shape, dtype):
+    """A shape as a tuple of ints, and a dtype. Throws `TypeError` or `ValueError`, in the name of the call."""
+    where = f"{call}, rank {_rank()}: "
+    try:
+        kind = numpy.dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}dtype is {dtype!r}; pass one that NumPy knows") from None
+    if kind.hasobject or kind.itemsize == 0:
+        raise TypeError(f"{where}dtype is {kind}; pass one of numbers")
+    try:
+        extents = tuple(map(arrays.index, shape if numpy.iterable(shape) else (shape,)))
+    except (TypeError, ValueError) as why:
+        raise type(why)(f"{where}shape {why}") from None
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"{where}shape is {extents}; pass 0 or more for each axis")
+    return extents, kind
+
+
+def _rank():
+    from .process import rank  # which needs this module
+    return rank()
 
 
 def copy_to(memory, data):

@@ -22,6 +22,9 @@ class _Pending:
         self._check(getattr(functions, function)(communicator._handle, *arguments, ctypes.byref(self._place)))
         self._handle = self._place.value
 
+    def __reduce_ex__(self, _protocol):
+        raise TypeError("a collective is of one process, which waits for it; make another one")
+
     @staticmethod
     def _check(status):
         if status != 0:

@@ -242,7 +242,8 @@ def malloc(alignment: int, nbytes: int) -> typing.Tuple[int, Memory]:
 
 def free(buf: Memory) -> int:
     """Gives memory of `malloc` back."""
-    _named("free", buf, Memory.free)
+    _named("free", buf, Memory.used)
+    buf.free()
     return 0
 
 
