@@ -52,25 +52,29 @@ inline constexpr bool proved_among = [] {
     else return proves_allreduce<Schedule>(Size);
 }();
 
+template <class Schedule>
+struct part_is_proved;
+
 /// The same among some of 2 to 5, for a schedule may be for few numbers of ranks; and of all the parts of one that is made of others.
 /// Each is asked alone, and none of many chunks: compilers limit what they evaluate at once.
 template <class Schedule, collective What>
 inline constexpr bool proved = every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
-    if constexpr (textbook<S>) {
-        if constexpr (S::chunks(5) > 32) return true;
-        else
-            return proved_among<S, What, 3> || proved_among<S, What, 4> || proved_among<S, What, 5> ||
-                   proved_among<S, What, 2>;
-    } else {
-        return parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) {
-            if constexpr (has_halves<Part>)
-                return proved<Part, collective::reduce_scatter> && proved<Part, collective::all_gather>;
-            else return proved<Part, collective::allreduce>;
-        });
-    }
+    if constexpr (!textbook<S>) return parts_of<S>::template all<part_is_proved>;
+    else if constexpr (S::chunks(5) > 32) return true;
+    else
+        return proved_among<S, What, 3> || proved_among<S, What, 4> || proved_among<S, What, 5> ||
+               proved_among<S, What, 2>;
 });
 template <collective What>
 inline constexpr bool proved<tuned, What> = true;
+template <class Schedule>
+struct part_is_proved {
+    static constexpr bool value = [] {
+        if constexpr (has_halves<Schedule>)
+            return proved<Schedule, collective::reduce_scatter> && proved<Schedule, collective::all_gather>;
+        else return proved<Schedule, collective::allreduce>;
+    }();
+};
 
 /// Whether a schedule is what a call takes that names none: the library's, or what a program has tuned, of the library's.
 template <class Schedule, collective What, class Transport>
@@ -81,8 +85,7 @@ inline constexpr bool is_default = std::same_as<Schedule, typename default_sched
 template <class Schedule, collective What>
 inline constexpr bool in_rank_order =
     every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {  // an argument, or nvcc warns
-        if (!parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) { return keeps_rank_order<Part>; }))
-            return false;
+        if (!parts_of<S>::template all<order_is_kept>) return false;
         for (int size = 2; size <= 7; ++size)
             if constexpr (What == collective::reduce_scatter) {
                 if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;

@@ -381,14 +381,18 @@ constexpr bool proves_rank_order(const shape& ranks) {
         [&]<class S>() { return bool(prove_allreduce<operand_order::ranks>(allreduce_program<S>(ranks))); });
 }
 
+template <class Schedule>
+struct order_is_kept;
+
 /// Whether a schedule may carry an op that does not commute: asked of the proof for 2 to 7 ranks, and of all parts of each choice.
 template <class Schedule>
 inline constexpr bool keeps_rank_order = [] {
     for (int size = 2; size <= 7; ++size)
         if (!proves_rank_order<Schedule>(size)) return false;
-    return every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
-        return parts_of<S>::of([]<class Part>(std::type_identity<Part> = {}) { return keeps_rank_order<Part>; });
-    });
+    return every_choice<Schedule>::of(
+        []<class S>(std::type_identity<S> = {}) { return parts_of<S>::template all<order_is_kept>; });
 }();
+template <class Schedule>
+struct order_is_kept : std::bool_constant<keeps_rank_order<Schedule>> {};
 
 }  // namespace ddl

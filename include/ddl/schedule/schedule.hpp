@@ -108,16 +108,15 @@ struct arguments_of {
     static constexpr void complain() noexcept {}
 };
 
-/// Calls `holds.template operator()<S>()` for the schedules that one is made of; true if all are. Specialised beside each template that
-/// takes schedules: which of them run depends on how many ranks there are, so few ranks do not show what many do.
+/// The schedules that one is made of: none, unless it is specialised, as it is beside each template that takes schedules. Which of them
+/// run depends on how many ranks there are, so few ranks do not show what many do. `all<Holds>` is whether all are.
 template <class... Parts>
 struct all_parts {
-    static constexpr bool of(auto&& holds) { return (holds.template operator()<Parts>() && ...); }
+    template <template <class> class Holds>
+    static constexpr bool all = (Holds<Parts>::value && ...);
 };
 template <class Schedule>
-struct parts_of : all_parts<> {
-    static constexpr bool of(auto&&) { return true; }
-};
+struct parts_of : all_parts<> {};
 
 /// `Schedule::name` if it has one.
 template <class Schedule>
