@@ -16,14 +16,12 @@ namespace ddl {
 template <message_transport Transport>
 std::size_t pieces_behind_mark_of_peer(Transport& wire, std::size_t ours, const call_site& where) {
     std::size_t theirs = 0;
-    if constexpr (marking_transport<Transport>)
-        if (wire.size() == 2 && wire.marks()) {
-            constexpr message_tag tag = message_tag::agreement;
-            pending_messages<Transport, 2> counts{wire};
-            counts.receive(1 - wire.rank(), reinterpret_cast<std::byte*>(&theirs), sizeof theirs, tag);
-            counts.send(1 - wire.rank(), reinterpret_cast<const std::byte*>(&ours), sizeof ours, tag);
-            counts.complete(where);
-        }
+    if (!is_marked_pair(wire)) return theirs;
+    constexpr message_tag tag = message_tag::agreement;
+    pending_messages<Transport, 2> counts{wire};
+    counts.receive(1 - wire.rank(), reinterpret_cast<std::byte*>(&theirs), sizeof theirs, tag);
+    counts.send(1 - wire.rank(), reinterpret_cast<const std::byte*>(&ours), sizeof ours, tag);
+    counts.complete(where);
     return theirs;
 }
 

@@ -10,6 +10,13 @@
 
 namespace ddl {
 
+/// Whether `wire` has two ranks, whose messages bear marks.
+template <message_transport Transport>
+[[gnu::always_inline]] inline bool is_marked_pair(const Transport& wire) noexcept {
+    if constexpr (marking_transport<Transport>) return wire.size() == 2 && wire.marks();
+    else return false;
+}
+
 /// The first message of a rank to another in a contract: it says what the rank calls.
 ///
 /// It does so in a head, behind which payload may ride. Where messages bear marks, one whose rank knows of no difference is the

@@ -38,7 +38,7 @@ template <class Schedule, class Carries, class Value, message_transport Transpor
 [[gnu::always_inline]] inline exchanged how_goes(const Transport& wire, std::size_t vector, std::size_t longest,
                                                  const InPieces& longest_in_pieces) noexcept {
     if constexpr (marking_transport<Transport>) {
-        if (wire.size() != 2 || !wire.marks()) return exchanged::otherwise;
+        if (!is_marked_pair(wire)) return exchanged::otherwise;
         const bool whole = load_cut::rides(wire, longest);
         const segmenting& cut = cut_of(wire);
         // two messages it would take anyway, of which one compares
@@ -316,7 +316,7 @@ bool all_to_all_in_one_exchange(Transport& wire, const call& told, const Element
 template <message_transport Transport>
 bool barrier_in_one_exchange(Transport& wire, const call& told) {
     if constexpr (marking_transport<Transport>)
-        if (wire.size() == 2 && wire.marks()) {
+        if (is_marked_pair(wire)) {
             move_in_one_exchange<checked>(wire, told, exchanged::whole, moved_blocks<std::byte>{});
             return true;
         }

@@ -241,8 +241,8 @@ private:
         while (record.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
         const bool readable = record.state.load(std::memory_order_acquire) == 2;
         const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
-        tell(memory_, known.code,
-             known.words);  // a fault of a group that encloses this one: its ranks hear the cause first
+        // if it is of a group around this one, whose ranks are to hear the cause first
+        tell(memory_, known.code, known.words);
         throw told_.exchange(true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
     }
 
