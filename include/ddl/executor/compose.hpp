@@ -86,15 +86,17 @@ template <class Schedule, collective What>
 inline constexpr bool in_rank_order =
     every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {  // an argument, or nvcc warns
         if constexpr (What != collective::reduce_scatter && What != collective::reduce) return keeps_rank_order<S>;
-        else if (!parts_of<S>::template all<order_is_kept>) return false;
-        for (int size = 2; size <= 7; ++size)
-            if constexpr (What == collective::reduce_scatter) {
-                if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;
-            } else if constexpr (What == collective::reduce) {
-                for (int root = 0; root < size; ++root)
-                    if (!prove_reduce<operand_order::ranks>(reduce_program<S>(size, root), root)) return false;
-            }
-        return true;
+        else if constexpr (!parts_of<S>::template all<order_is_kept>) return false;
+        else {
+            for (int size = 2; size <= 7; ++size)
+                if constexpr (What == collective::reduce_scatter) {
+                    if (!prove_reduce_scatter<operand_order::ranks>(reduce_scatter_program<S>(size))) return false;
+                } else {
+                    for (int root = 0; root < size; ++root)
+                        if (!prove_reduce<operand_order::ranks>(reduce_program<S>(size, root), root)) return false;
+                }
+            return true;
+        }
     });
 
 /// What may be named over levels with a library inside: the schedule across nodes, in a hierarchy whose inner is the library's.
