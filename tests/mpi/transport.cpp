@@ -422,6 +422,28 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_split_is_named_at_the_deadline
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_make_one_is_missed_at_the_deadline) {
+    const ddl::mpi wire{MPI_COMM_WORLD, patient};
+    MPI_Comm ranks = MPI_COMM_NULL;  // of no more use afterwards
+    MPI_Comm_dup(MPI_COMM_WORLD, &ranks);
+    const bool late = wire.size() > 1 && wire.rank() == wire.size() - 1;
+    if (wire.size() > 1 && !late) {
+        const auto failure = failure_of([&] { ddl::mpi{ranks, soon}; });
+        BOOST_TEST((failure.code() == ddl::errc::timeout));
+        const std::string words = "mpi, rank " + std::to_string(wire.rank()) + ": not all " +
+                                  std::to_string(wire.size()) + " ranks have arrived within 0.3 s; make it on every";
+        BOOST_TEST(says(failure, words), failure.what());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (late) {
+        const auto failure = failure_of([&] { ddl::mpi{ranks, soon}; });
+        BOOST_TEST((failure.code() == ddl::errc::timeout), "it comes too late: nobody makes one with it any more");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const ddl::mpi another{MPI_COMM_WORLD, patient};
+    BOOST_TEST(another.size() == wire.size(), "of other communicators more can be made");
+}
+
 namespace {
 /// Rank 0's answer, so that all ranks do the same. Two ranks are enough, and more would take their time.
 boost::test_tools::assertion_result memory_for_long_messages(boost::unit_test::test_unit_id) {

@@ -23,9 +23,9 @@ namespace ddl {
 /// Ranks that are processes of an MPI job and send each other messages.
 ///
 /// `ddl::mpi wire{communicator}` works on duplicates of its own, so that its messages meet no other's; all ranks of
-/// `communicator` make one. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and starts MPI if nobody did. MPI must allow
-/// calls from the thread that calls; nonblocking collectives go on in the background if it was started with
-/// MPI_THREAD_MULTIPLE.
+/// `communicator` make one, and wait for each other until the timeout. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and
+/// starts MPI if nobody did. MPI must allow calls from the thread that calls; nonblocking collectives go on in the
+/// background if it was started with MPI_THREAD_MULTIPLE.
 class mpi {
 public:
     static constexpr const char* name = "mpi";
@@ -54,8 +54,8 @@ public:
     };
 
     mpi() : mpi{world()} {}
-    explicit mpi(MPI_Comm ranks) : mpi{ranks, timeout{}} { limit_ = all().all_or_none(timeout_from_environment); }
-    mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks)}, limit} {}
+    explicit mpi(MPI_Comm ranks) : mpi{ranks, limit_to_meet()} { limit_ = all().all_or_none(timeout_from_environment); }
+    mpi(MPI_Comm ranks, timeout limit) : mpi{owned{duplicate_of(ranks, limit)}, limit} {}
 
     mpi(mpi&& from) noexcept
         : ranks_{(settle(from.queue_), std::exchange(from.ranks_, MPI_COMM_NULL))},
@@ -216,6 +216,7 @@ private:
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
+        meet(true, {operation_});  // MPI's own collectives, from here on, know no deadline
         if (rank_ == 0) id_ = mpi_runtime::new_number();
         check(MPI_Bcast(&id_, sizeof id_, MPI_BYTE, 0, ranks_), "MPI_Bcast");
         placement_ = mpi_placement{all()};
@@ -235,7 +236,14 @@ private:
         return MPI_COMM_WORLD;
     }
 
-    static MPI_Comm duplicate_of(MPI_Comm ranks) {
+    /// What the environment says, if that makes sense: all throw if it does not, once they have met.
+    static timeout limit_to_meet() noexcept {
+        try {
+            return timeout_from_environment();
+        } catch (const error&) { return timeout{}; }
+    }
+
+    static MPI_Comm duplicate_of(MPI_Comm ranks, timeout limit) {
         if (!mpi_runtime::is_up())
             throw error(errc::invalid_argument, name, -1, -1,
                         mpi_runtime::is_over() ? "MPI has ended in this process; make communicators before MPI_Finalize"
@@ -246,9 +254,7 @@ private:
         if (ranks == MPI_COMM_NULL || two_groups != 0)
             throw error(errc::invalid_argument, name, -1, -1, "the communicator is %s; pass one of a single group",
                         two_groups != 0 ? "an intercommunicator" : "MPI_COMM_NULL");
-        MPI_Comm duplicate = MPI_COMM_NULL;
-        mpi_runtime::check(MPI_Comm_dup(ranks, &duplicate), "MPI_Comm_dup", name, -1);
-        return duplicate;
+        return mpi_runtime::duplicate(ranks, limit, name);
     }
 
     void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }

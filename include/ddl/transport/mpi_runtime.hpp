@@ -96,6 +96,32 @@ public:
         throw error(errc::system, operation, rank, -1, "%s refused: %s", call, words);
     }
 
+    /// A duplicate of `ranks`. All ranks call it; blocks until they have, which MPI_Comm_dup would without a
+    /// deadline. Throws if some do not come before it: `ranks` is then of no more use to make anything of.
+    static MPI_Comm duplicate(MPI_Comm ranks, timeout limit, const char* operation) {
+        int rank = -1;
+        int size = 0;
+        check(MPI_Comm_rank(ranks, &rank), "MPI_Comm_rank", operation, rank);
+        check(MPI_Comm_size(ranks, &size), "MPI_Comm_size", operation, rank);
+        struct pending {
+            MPI_Comm duplicate = MPI_COMM_NULL;
+            MPI_Request made = MPI_REQUEST_NULL;
+        };
+        auto copy = std::make_unique<pending>();
+        check(MPI_Comm_idup(ranks, &copy->duplicate, &copy->made), "MPI_Comm_idup", operation, rank);
+        patience waiting{limit};
+        for (int done = 0;;) {
+            check(MPI_Test(&copy->made, &done, MPI_STATUS_IGNORE), "MPI_Test", operation, rank);
+            if (done != 0) break;
+            if (!waiting.pause() || !waiting.expired()) continue;
+            static_cast<void>(copy.release());  // MPI cannot take it back, and writes there should they come after all
+            throw error(errc::timeout, operation, rank, -1,
+                        "not all %d ranks have arrived within %g s; make it on every rank, or set a longer timeout",
+                        size, waiting.limit());
+        }
+        return copy->duplicate;
+    }
+
     /// Whether any thread may call MPI at any time.
     static bool any_thread() noexcept {
         int level = MPI_THREAD_SINGLE;
