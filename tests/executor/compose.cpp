@@ -39,6 +39,8 @@ static_assert(!ddl::proved<ring_that_stops_early, collective::allreduce>);
 static_assert(!ddl::proved<ddl::selected<ddl::at_most<9, ddl::tree>, ddl::otherwise<ring_that_stops_early>>,
                            collective::allreduce>);
 static_assert(!ddl::proved<ddl::hierarchical<ddl::direct, ring_that_stops_early>, collective::allreduce>);
+static_assert(!ddl::proved<ddl::few_or_many<64, ddl::ring, ring_that_stops_early>, collective::allreduce>,
+              "what only many ranks run is asked for itself");
 
 static_assert(ddl::compose<collective::allreduce, ddl::sum, float, ddl::ring, ddl::threads>());
 static_assert(ddl::compose<collective::allreduce, ddl::sum, float, ddl::multi_ring<2>, ddl::recording>());

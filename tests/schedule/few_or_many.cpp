@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/schedule/few_or_many.hpp>
 #include <ddl/schedule/proof.hpp>
+#include <ddl/schedule/recursive_doubling.hpp>
 #include <ddl/schedule/recursive_halving.hpp>
 #include <ddl/schedule/ring.hpp>
 
@@ -27,10 +28,22 @@ bool run_alike(int size) {
     return true;
 }
 
+/// Where the last rank stands beside the first.
+struct doubling_turned_by_one : ddl::recursive_doubling {
+    static constexpr auto round(int rank, int size, int k) noexcept {
+        auto transfers = ddl::recursive_doubling::round((rank + 1) % size, size, k);
+        for (int i = 0; i < transfers.size(); ++i) transfers.items[i].peer = (transfers[i].peer + size - 1) % size;
+        return transfers;
+    }
+};
+
 }  // namespace
 
 static_assert(ddl::proves_allreduce<either>(6) && ddl::proves_allreduce<either>(7));
 static_assert(ddl::has_halves<ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>>);
+static_assert(ddl::keeps_rank_order<ddl::few_or_many<3, ddl::recursive_doubling, ddl::recursive_doubling>>);
+static_assert(!ddl::keeps_rank_order<ddl::few_or_many<64, ddl::recursive_doubling, doubling_turned_by_one>>,
+              "that it rotates the operands of many ranks only is known");
 static_assert(ddl::proves_reduce_scatter<either>(6) && ddl::proves_all_gather<either>(7));
 
 BOOST_DATA_TEST_CASE(few_ranks_run_the_one_and_more_the_other, data::xrange(1, 13), size) {

@@ -59,7 +59,8 @@ struct part_is_proved;
 /// Each is asked alone, and none of many chunks: compilers limit what they evaluate at once.
 template <class Schedule, collective What>
 inline constexpr bool proved = every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
-    if constexpr (!textbook<S>) return parts_of<S>::template all<part_is_proved>;
+    if constexpr (!parts_of<S>::template all<part_is_proved>) return false;
+    else if constexpr (!textbook<S>) return true;
     else if constexpr (S::chunks(5) > 32) return true;
     else
         return proved_among<S, What, 3> || proved_among<S, What, 4> || proved_among<S, What, 5> ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/schedule/proof.hpp>
+#include <ddl/schedule/schedule.hpp>
 
 namespace ddl {
 
@@ -35,32 +35,26 @@ struct few_or_many {
     }
 };
 
-/// What few ranks show of a schedule (its halves, the order in which it combines) is taken as true of many.
+template <int Ranks, class Few, class Many>
+struct parts_of<few_or_many<Ranks, Few, Many>> : all_parts<Few, Many> {};
+
+/// What few ranks show of its halves is taken as true of many.
 template <int Ranks, class Few, class Many>
 struct arguments_of<few_or_many<Ranks, Few, Many>> {
     static constexpr bool lists = transfers_of<Few> > 0 && transfers_of<Many> > 0;
-    static constexpr bool alike = [] {
+    static constexpr bool fit = [] {
         if constexpr (lists) return has_halves<Few> == has_halves<Many>;
         else return false;
     }();
-    static constexpr bool in_order = [] {
-        if constexpr (lists) return !keeps_rank_order<Few> || keeps_rank_order<Many>;
-        else return false;
-    }();
-    static constexpr bool fit = lists && alike && in_order;
     static constexpr void complain() noexcept {
         if constexpr (!lists)
             static_assert(lists,
                           "ddl: few_or_many takes schedules whose rounds are transfer lists; write "
                           "ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>");
-        else if constexpr (!alike)
-            static_assert(alike,
+        else
+            static_assert(fit,
                           "ddl: one schedule of few_or_many has halves and the other has none; write "
                           "ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>");
-        else
-            static_assert(in_order,
-                          "ddl: few_or_many would keep the order of few ranks only; name a second schedule that "
-                          "keeps it, such as ddl::recursive_doubling");
     }
 };
 
