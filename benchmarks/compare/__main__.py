@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 
+import argument_types
 import cells
 import judge
 import peers
@@ -21,7 +22,8 @@ def arguments():
     what = parser.add_argument_group("what is compared")
     what.add_argument("--peer", action="append", choices=[*peers.PEERS, "all"],
                       help="with whom; again for more (openmpi and mpich)")
-    what.add_argument("--ranks", type=int, default=2, help="processes, each bound to a core (%(default)s)")
+    what.add_argument("--ranks", type=argument_types.ranks(1), default=2,
+                      help="processes, each bound to a core (%(default)s)")
     what.add_argument("--transport", default="shared_memory", choices=["shared_memory", "cluster", "mpi"], help="ours")
     what.add_argument("--collective", action="append", choices=cells.COLLECTIVES + cells.MODELS,
                       help="again for more; a model stands for allreduce_n of its gradients (allreduce)")
@@ -35,9 +37,10 @@ def arguments():
     how.add_argument("--quick", action="store_true", help="sizes by powers of four: about a minute a peer")
     how.add_argument("--whole", action="store_true",
                      help="every element, op, place, collective and model: about a quarter of an hour a peer")
-    how.add_argument("--seconds", type=float, help="for each cell (quick: 1.5, whole: 1, else 2)")
+    how.add_argument("--seconds", type=argument_types.seconds, help="for each cell (quick: 1.5, whole: 1, else 2)")
     where = parser.add_argument_group("where")
-    where.add_argument("--json", type=pathlib.Path, help="write all figures there; plot.py beside this draws them")
+    where.add_argument("--json", type=argument_types.writable,
+                       help="write all figures there; plot.py beside this draws them")
     where.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     where.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
     parser.add_argument("--anyway", action="store_true", help="figures even where they are not to be trusted")

@@ -107,9 +107,15 @@ def built(peer, folder, element, op, flags):
 
 def built_target(peer, folder, target, flags):
     """Makes a target in the build tree of `peer`, and returns the tree."""
-    peer.prepare(folder)
     tree = folder / peer.name
-    tree.mkdir(parents=True, exist_ok=True)
+    log = tree / "build.log"
+    try:
+        tree.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    except OSError as failure:
+        raise Missing(f"{peer.name}: cannot build in {tree}: {failure.strerror}; "
+                      "name another folder by --build") from failure
+    peer.prepare(folder)
     mpi = [f"-DMPI_CXX_COMPILER={peer.found(peer.compiler, folder)}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF"]
     configure = ["cmake", "-S", ROOT, "-B", tree, *(mpi if peer.compiler else ["-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"]),
                  f"-DCMAKE_PREFIX_PATH={peer.home(folder) if peer.wheels else ''}", f"-DCMAKE_CXX_FLAGS={flags}",
@@ -117,7 +123,6 @@ def built_target(peer, folder, target, flags):
                  "-DDDL_BUILD_BENCHMARKS=ON", f"-DDDL_COMPARE_PEER={peer.source}"]
     if shutil.which("ninja") and not (tree / "Makefile").exists():
         configure += ["-G", "Ninja"]
-    log = tree / "build.log"
     with log.open("w") as output:
         for command in (configure, ["cmake", "--build", tree, "--target", target]):
             if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False,

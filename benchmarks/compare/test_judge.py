@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: what it takes for one state of the machine, for two, and for no sensible figure at all."""
+import argparse
+import pathlib
 import random
+import subprocess
 import sys
+import tempfile
 import unittest
 
+import argument_types
 import cells
 import judge
+import peers
 import report
 
 
@@ -97,6 +103,44 @@ class Cells(unittest.TestCase):
                          [["in"], ["out"], ["out"]])
         self.assertEqual([places(each, ["in", "out"]) for each in ("allreduce", "all_to_all", "all_gather", "broadcast")],
                          [["in", "out"], ["in", "out"], ["out"], ["in"]])
+
+
+class Arguments(unittest.TestCase):
+    def refused(self, read, *all_words):
+        for words in all_words:
+            with self.assertRaises(argparse.ArgumentTypeError, msg=words):
+                read(words)
+
+    def test_seconds_are_finite_and_above_0(self):
+        self.assertEqual(argument_types.seconds("1e-4"), 1e-4)
+        self.refused(argument_types.seconds, "0", "-1", "nan", "inf", "long", "")
+
+    def test_ranks_are_as_many_as_make_sense(self):
+        self.assertEqual([argument_types.ranks(least)(str(least)) for least in (1, 2)], [1, 2])
+        self.refused(argument_types.ranks(1), "0", "-2", "two", "1.5", "")
+        self.refused(argument_types.ranks(2), "1")
+
+    def test_a_file_that_can_be_written_is_left_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            there, new = pathlib.Path(folder) / "there", pathlib.Path(folder) / "new"
+            there.write_text("figures", encoding="ascii")
+            self.assertEqual([argument_types.writable(str(each)) for each in (there, new)], [there, new])
+            self.assertEqual((there.read_text(encoding="ascii"), new.exists()), ("figures", False))
+            self.refused(argument_types.writable, folder, str(new / "x"), str(there / "x"))
+
+    def test_a_build_tree_that_cannot_be_made_is_told(self):
+        with self.assertRaisesRegex(peers.Missing, "/dev/null/x.*--build"):
+            peers.built_target(peers.Peer("x"), pathlib.Path("/dev/null/x"), "nothing", "")
+
+    def test_the_commands_refuse_them_before_they_build(self):
+        wrong = (("--seconds", "0"), ("--seconds", "nan"), ("--json", "/dev/null/x"))
+        here = pathlib.Path(__file__).resolve().parent
+        for program, pairs in ((here, (*wrong, ("--ranks", "0"))), (here.parent / "hosts", wrong)):
+            for pair in pairs:  # if they did build, they could not, and would say something else
+                done = subprocess.run([sys.executable, program, "--build", "/dev/null/x", *pair], capture_output=True,
+                                      text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), pair)
+                self.assertIn(f"argument {pair[0]}: ", done.stderr)
 
 
 sys.exit(not unittest.main(exit=False).result.wasSuccessful())

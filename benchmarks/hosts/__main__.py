@@ -14,6 +14,7 @@ import time
 import network
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "compare"))  # the program is that of compare
+import argument_types  # noqa: E402
 import cells  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
@@ -38,8 +39,8 @@ def arguments():
     parser.add_argument("--sizes", metavar="BYTES,...", help=f"({FULL})")
     parser.add_argument("--quick", action="store_true", help=f"sizes {QUICK}, fewer samples")
     parser.add_argument("--rate", default="1gbit", help="of each link, as tc writes it (%(default)s)")
-    parser.add_argument("--seconds", type=float, help="for each size (quick: 1, else 3)")
-    parser.add_argument("--json", type=pathlib.Path, help="write all figures there")
+    parser.add_argument("--seconds", type=argument_types.seconds, help="for each size (quick: 1, else 3)")
+    parser.add_argument("--json", type=argument_types.writable, help="write all figures there")
     parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
     asked = parser.parse_args()

@@ -8,15 +8,18 @@ import os
 import pathlib
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import header
 import thresholds
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "compare"))  # its judge, and how it builds
+import argument_types  # noqa: E402
 import judge  # noqa: E402
 import peers  # noqa: E402
 
@@ -42,17 +45,20 @@ def arguments():
                                             "the compiler.")
     parser.add_argument("--transport", action="append", choices=TRANSPORTS,
                         help="again for more (threads and shared_memory)")
-    parser.add_argument("--ranks", type=int, default=2, help="processes or threads, each bound to a core (%(default)s)")
+    parser.add_argument("--ranks", type=argument_types.ranks(2), default=2,
+                        help="processes or threads, each bound to a core (%(default)s)")
     parser.add_argument("--mpi", default="openmpi", choices=MPIS,
                         help="whose, as benchmarks/compare knows them; path: mpicxx and mpirun that are found there "
                              "(%(default)s)")
-    parser.add_argument("--launcher", help="mpi and cluster: what starts the ranks, such as 'mpirun -n 16 --host a:8,b:8'; "
-                                           "they then go where it puts them")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each cell (%(default)s)")
+    parser.add_argument("--launcher", type=shlex.split,
+                        help="mpi and cluster: what starts the ranks, such as 'mpirun -n 16 --host a:8,b:8'; "
+                             "they then go where it puts them")
+    parser.add_argument("--seconds", type=argument_types.seconds, default=0.5, help="for each cell (%(default)s)")
     parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     parser.add_argument("--programs", type=pathlib.Path, help="a folder that has them built already")
     parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
-    parser.add_argument("--samples", type=pathlib.Path, help="write all samples there as well, a line of JSON a cell")
+    parser.add_argument("--samples", type=argument_types.writable,
+                        help="write all samples there as well, a line of JSON a cell")
     parser.add_argument("--anyway", action="store_true", help="a header even where it is not to be trusted")
     asked = parser.parse_args()
     asked.build = asked.build.resolve()
@@ -79,7 +85,7 @@ def started(transport, words, asked):
     if transport == "shared_memory":
         return peers.run_ranks(WITHOUT_MPI, asked.build, asked.ranks, words)
     if asked.launcher:
-        return subprocess.run(shlex.split(asked.launcher) + words + ["--hosts", "several"],
+        return subprocess.run(asked.launcher + words + ["--hosts", "several"],
                               env=peer.surroundings(asked.build), check=False).returncode in (0, 1)
     return peers.run_ranks(peer, asked.build, asked.ranks, words)
 
@@ -106,6 +112,9 @@ def measured(transport, asked):
         with asked.samples.open("a", encoding="utf-8") as file:
             file.write(text)
     head, *lines = [json.loads(line) for line in text.splitlines()]
+    if head["ranks"] < 2:
+        raise peers.Missing(f"{transport}: a rank was alone; start two or more, by the launcher of the MPI that they are "
+                            "built with")
     run = {**head, "cells": [line for line in lines if line["contenders"]]}
     states = judge.judged(run, run["ranks"] > os.cpu_count())
     return run, [*states.doubts, *load.doubts()]
@@ -181,17 +190,12 @@ def lines_for(transport, run):
     yield from header.selection(transport, *pair)
 
 
-def main():
-    asked = arguments()
+def tuned(asked):
+    """What to end with, and the lines to print: a header, or what stands in its place."""
     runs, refused, wrong = {}, [], False
     for transport in asked.transport:
         print(f"# {transport}: {len(cells(transport, asked.ranks))} cells", file=sys.stderr, flush=True)
-        try:
-            run, doubts = measured(transport, asked)
-        except peers.Missing as failure:
-            print("\n".join(header.refusal([str(failure)])))
-            print(f"# {failure}", file=sys.stderr)
-            return 2
+        run, doubts = measured(transport, asked)
         runs[transport] = run
         refused += [f"{transport}: {doubt}" for doubt in doubts]
         wrong = wrong or any(each["wrong"] for cell in run["cells"] for each in cell["contenders"])
@@ -200,18 +204,33 @@ def main():
     for doubt in refused:
         print(f"# NOT TO BE TRUSTED: {doubt}", file=sys.stderr)
     if wrong or (refused and not asked.anyway):
-        print("\n".join(header.refusal(refused)))
-        return 1 if wrong else 3
+        return 1 if wrong else 3, header.refusal(refused)
     first = next(iter(runs.values()))
     machine = {**first, "processor": processor(), "cores": os.cpu_count(), "flags": asked.flags, "date": time.strftime("%Y-%m-%d"),
                "command": shlex.join(["python3", "benchmarks/tune", *sys.argv[1:]])}
-    print("\n".join(header.opening(machine, asked.transport)))
-    for doubt in refused:
-        print(f"// NOT TO BE TRUSTED: {doubt}")
+    lines = [*header.opening(machine, asked.transport), *(f"// NOT TO BE TRUSTED: {doubt}" for doubt in refused)]
     for transport, run in runs.items():
-        print()
-        print("\n".join(lines_for(transport, run)))
-    return 0
+        lines += ["", *lines_for(transport, run)]
+    return 0, lines
+
+
+def main():
+    """Prints all at the end: a part of a header, or nothing, would compile and tune nothing."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        status, lines = tuned(arguments())
+    except SystemExit as ended:  # argparse has said why
+        if ended.code:
+            print("\n".join(header.refusal([f"ended early, with {ended.code}"])))
+        raise
+    except (peers.Missing, OSError) as failure:
+        print(f"# {failure}", file=sys.stderr)
+        status, lines = 2, header.refusal([str(failure)])
+    except BaseException as failure:  # a mistake of this program's, or Ctrl-C
+        traceback.print_exc()
+        status, lines = 2, header.refusal([repr(failure)])
+    print("\n".join(lines))
+    return status
 
 
 if __name__ == "__main__":

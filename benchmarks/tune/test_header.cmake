@@ -28,3 +28,12 @@ if(NOT ended EQUAL 0)
   file(READ my_machine.hpp text)
   message(FATAL_ERROR "the compiler does not take\n${text}")
 endif()
+
+# a rank alone has no link to measure, and what is printed then is no header
+if(MESSAGES)
+  execute_process(COMMAND "${PYTHON}" "${TUNE}" --programs "${PROGRAMS}" --seconds 0.0001 --anyway --transport mpi
+    --launcher env OUTPUT_VARIABLE text RESULT_VARIABLE ended)
+  if(NOT ended EQUAL 2 OR NOT text MATCHES "#error")
+    message(FATAL_ERROR "one rank alone: benchmarks/tune ended with ${ended}, and printed\n${text}")
+  endif()
+endif()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The thresholds: what they are drawn from, and what does not move them."""
+import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -69,6 +71,22 @@ class Header(unittest.TestCase):
 
     def test_what_was_refused_stops_the_compiler(self):
         self.assertIn("#error", "\n".join(header.refusal(["the machine is loaded"])))
+
+    def test_whatever_ends_the_command_early_stops_the_compiler(self):
+        tune = pathlib.Path(__file__).resolve().parent
+        for words in (["--ranks", "1"], ["--ranks", "-1"], ["--seconds", "nan"], ["--samples", "/dev/null/x"], ["--x"],
+                      ["--transport", "threads"],
+                      ["--transport", "mpi", "--launcher", "/dev/null/x"], ["--transport", "mpi", "--launcher", "'"]):
+            done = subprocess.run([sys.executable, tune, "--programs", "/dev/null/x", *words], capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn("#error", done.stdout, words)
+            self.assertNotIn("Traceback", done.stderr, words)
+
+    def test_help_is_no_header_and_no_error(self):
+        done = subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parent, "--help"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual((done.returncode, "#error" in done.stdout), (0, False))
 
 
 sys.exit(not unittest.main(exit=False).result.wasSuccessful())

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several commands are asked for: wrong words are refused before anything is built or measured."""
+import argparse
+import math
+import os
+import pathlib
+
+
+def seconds(words):
+    try:
+        value = float(words)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{words}' is no time; write seconds above 0, such as 0.5")
+    return value
+
+
+def ranks(least):
+    def read(words):
+        if not words.isdecimal() or int(words) < least:
+            raise argparse.ArgumentTypeError(f"'{words}' is no number of ranks here; write {least} or more")
+        return int(words)
+    return read
+
+
+def writable(words):
+    """A file that can be written; it is left as it was."""
+    try:
+        there = os.path.lexists(words)
+        with open(words, "a", encoding="utf-8"):
+            pass
+        if not there:
+            os.remove(words)
+    except OSError as failure:
+        raise argparse.ArgumentTypeError(f"cannot write '{words}': {failure.strerror}") from failure
+    return pathlib.Path(words)
