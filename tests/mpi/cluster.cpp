@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <sys/resource.h>
 
 #include "world.hpp"
 
@@ -336,4 +338,45 @@ BOOST_AUTO_TEST_CASE(a_broken_one_cannot_be_split) {
         BOOST_TEST(std::string(failure.what()).find("rank 0 gave up") != std::string::npos, failure.what());
         MPI_Barrier(MPI_COMM_WORLD);
     }
+}
+
+BOOST_AUTO_TEST_CASE(errors_of_a_node_name_the_call_and_the_ranks_of_the_cluster) {
+    ddl::cluster world = cluster_of(2);
+    const int rank = world_rank();
+    const bool comes = rank % 2 == 0;  // the second rank of each node does not
+    world.set_timeout(ddl::timeout{0.3});
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (comes && rank + 1 < world.size()) {
+        std::vector<float> values(1000);
+        const ddl::error failure = failure_of(
+            [&] { ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>, ddl::unchecked>(world, values); });
+        BOOST_TEST((failure.code() == ddl::errc::timeout));
+        BOOST_TEST(failure.rank() == rank);
+        const std::string words = failure.what();  // its own, or those of another node in brackets
+        int who = -1, round = -1, missed = -1;
+        std::sscanf(words.c_str() + words.rfind("allreduce, rank"),
+                    "allreduce, rank %d, round %d: rank %d did not arrive", &who, &round, &missed);
+        BOOST_TEST(who >= 0, words);
+        BOOST_TEST(missed == who + 1, words);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_whose_node_gets_no_memory_is_heard_of_on_all_nodes) {
+    const ddl::timeout soon{0.5};
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    const bool poor = world_rank() == 1;
+    if (poor) {
+        rlimit none = files;
+        none.rlim_cur = 3;
+        ::setrlimit(RLIMIT_NOFILE, &none);
+    }
+    const ddl::error failure = failure_of([&] { ddl::cluster{MPI_COMM_WORLD, ddl::ranks_per_node{2}, soon}; });
+    if (poor) ::setrlimit(RLIMIT_NOFILE, &files);
+    if (world_size() == 1) return;
+    const std::string words = "shared_memory, rank 1: socket: ";
+    if (world_rank() == 0) BOOST_TEST(says(failure, ddl::errc::timeout, "rank 1 did not start"), failure.what());
+    else BOOST_TEST(says(failure, ddl::errc::system, poor ? words : "[" + words), failure.what());
+    MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -74,7 +74,7 @@ inline int pieces_of(std::size_t bytes, int ranks, std::size_t segment) noexcept
 }
 
 template <hierarchy Schedule, class Accumulator, class Op, clustered_transport Transport>
-void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
+void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
     using inner = typename Schedule::inner;
     auto& node = ranks.node();
     auto& wire = ranks.ordered_wire();
@@ -87,11 +87,12 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
     const partition pieces{count, pieces_of(count * sizeof(Accumulator), wire.size(), cut_of(wire).bytes)};
     const auto inside = [&]<bool Gathers>(int piece) {
         const node_shares shares{{pieces.length(piece), across.chunks()}, across.cut, node.size()};
-        inside_node<inner, Gathers>(node, down, groups.first(group), shares, data + pieces.first(piece), op);
+        inside_node<inner, Gathers>(node, down, groups.first(group), shares, data + pieces.first(piece), op, part_of);
     };
     inside.template operator()<false>(0);
+    const call what = describe<no_op, Accumulator, Schedule>(part_of, count, 0);
     for (int piece = 0; piece < pieces.parts; ++piece) {
-        message_call<unchecked, wire_transport> here{wire, {}};
+        message_call<unchecked, wire_transport> here{wire, what};
         here.compare();
         const auto place = even_chunks{{pieces.length(piece), across.chunks()}};
         here.template reserve<Accumulator>(across, 0, place);
@@ -124,7 +125,7 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
                         "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
                         "ddl::recursive_doubling");
                 compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
-                fold_levels<Chosen>(ranks, in, out, count, op, true, {to_string(what), 0});
+                fold_levels<Chosen>(ranks, in, out, count, op, true, what);
             } else {
                 on_one_level<collective::allreduce, Chosen, Op>(ranks, flat);
             }

@@ -57,12 +57,11 @@ struct node_shares {
 };
 
 /// Reduce-scatter (`Gathers` false) or all-gather among the ranks of a node, in place in `data`, of their shares.
-/// `down` is `Inner`'s reduce-scatter in every group.
+/// `down` is `Inner`'s reduce-scatter in every group; `part_of` is what the caller called.
 template <class Inner, bool Gathers, class Accumulator, class Op, memory_transport Node>
 void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data,
-                 const Op& op) {
-    const call what = describe<no_op, Accumulator, Inner>(Gathers ? collective::all_gather : collective::reduce_scatter,
-                                                          shares.cut.count, 0);
+                 const Op& op, collective part_of) {
+    const call what = describe<no_op, Accumulator, Inner>(part_of, shares.cut.count, 0);
     const int rank = node.rank();
     if constexpr (std::same_as<Inner, direct> && Gathers) {
         direct_move(memory_call{node, what, false},
@@ -102,9 +101,9 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
 /// The same among ranks that send each other messages.
 template <class Inner, bool Gathers, class Accumulator, class Op, message_transport Node>
 void inside_node(Node& node, const inside_groups<Inner>& down, int first, const node_shares& shares, Accumulator* data,
-                 const Op& op) {
+                 const Op& op, collective part_of) {
     using phase = std::conditional_t<Gathers, mirror<inside_groups<Inner>>, inside_groups<Inner>>;
-    message_call<unchecked, Node> here{node, {}};
+    message_call<unchecked, Node> here{node, describe<no_op, Accumulator, Inner>(part_of, shares.cut.count, 0)};
     here.compare();
     const group_view<phase> program{{down}, node.size(), first, 1};
     const auto place = even_chunks{shares.cut};
@@ -115,12 +114,12 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
 
 /// An allreduce in place whose calls have been compared, and whose op leaves values unfinished.
 template <class Schedule, class Accumulator, class Op, memory_transport Transport>
-void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
-    allreduce_over<Schedule, unchecked>(ranks, static_cast<const Accumulator*>(data), data, count, op);
+void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
+    allreduce_over<Schedule, unchecked>(ranks, static_cast<const Accumulator*>(data), data, count, op, part_of);
 }
 template <class Schedule, class Accumulator, class Op, message_transport Transport>
-void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
-    allreduce_over<Schedule, unchecked>(ranks, static_cast<const Accumulator*>(data), data, count, op);
+void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
+    allreduce_over<Schedule, unchecked>(ranks, static_cast<const Accumulator*>(data), data, count, op, part_of);
 }
 
 template <class Schedule>
@@ -130,17 +129,17 @@ concept hierarchy = requires {
 };
 
 template <hierarchy Schedule, class Accumulator, class Op, stacked_transport Transport>
-void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
+void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
     using inner = typename Schedule::inner;
     auto& node = ranks.node();
     const int members = node.size();
     const slicing slices{members, reduce_scatter_program<inner>(members).chunks() / members, 1};
     const node_shares shares{{count, slices.chunks()}, slices, members};
     const inside_groups<inner> down{members, slices};
-    inside_node<inner, false>(node, down, 0, shares, data, op);
+    inside_node<inner, false>(node, down, 0, shares, data, op, part_of);
     fold_in_place<typename Schedule::outer>(ranks.wire(), data + shares.first(node.rank()), shares.length(node.rank()),
-                                            op);
-    inside_node<inner, true>(node, down, 0, shares, data, op);
+                                            op, part_of);
+    inside_node<inner, true>(node, down, 0, shares, data, op, part_of);
 }
 
 /// What all ranks say of a call, joined: on every rank the same.
@@ -202,17 +201,17 @@ void compare_levels(Transport& ranks, call what) {
 /// and an all-gather inside. The ranks that `take` the result have it finished in `out`.
 template <class Schedule, class Op, class Element, communicator Transport>
 void fold_levels(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, bool takes,
-                 const call_site& where) {
+                 collective what) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr bool in_place = std::same_as<accumulator, Element>;
-    half_done{ranks}.during(where, [&] {
+    half_done{ranks}.during({to_string(what), 0}, [&] {
         accumulator* work = nullptr;
         if constexpr (in_place)
             if (takes) work = out;
         if (work == nullptr)
             work = reinterpret_cast<accumulator*>(ranks.scratch(count * sizeof(accumulator), scratch_for::levels));
         if (static_cast<const void*>(work) != in) kernel::convert(in, work, count);
-        fold_in_place<Schedule>(ranks, work, count, unfinished<Op>{op});
+        fold_in_place<Schedule>(ranks, work, count, unfinished<Op>{op}, what);
         if (takes && !(in_place && !finishes<Op, Element>)) kernel::finish(work, out, count, op, ranks.size());
     });
 }
@@ -222,25 +221,24 @@ void fold_levels(Transport& ranks, const Element* in, Element* out, std::size_t 
 /// A schedule of one level, on several: itself on all of them where it is made of halves.
 template <class Schedule, class Accumulator, class Op, stacked_transport Transport>
     requires(!hierarchy<Schedule>)
-void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op) {
+void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
     using inner = std::conditional_t<has_halves<Schedule>, Schedule, direct>;
-    fold_in_place<hierarchical<inner, Schedule>>(ranks, data, count, op);
+    fold_in_place<hierarchical<inner, Schedule>>(ranks, data, count, op, part_of);
 }
 
 template <class Schedule, class Checking, class Op, class Element, stacked_transport Transport>
 void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op,
                     collective what = collective::allreduce, int detail = 0) {
     compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
-    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        fold_levels<Chosen>(ranks, in, out, count, op, true, {to_string(what), 0});
-    });
+    with_schedule<Schedule>(count * sizeof(Element),
+                            [&]<class Chosen>() { fold_levels<Chosen>(ranks, in, out, count, op, true, what); });
 }
 
 template <class Schedule, class Checking, class Op, class Element, stacked_transport Transport>
 void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t count, const Op& op, int root) {
     compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(collective::reduce, count, root));
     with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
-        fold_levels<Chosen>(ranks, in, out, count, op, ranks.rank() == root, {"reduce", 0});
+        fold_levels<Chosen>(ranks, in, out, count, op, ranks.rank() == root, collective::reduce);
     });
 }
 

@@ -54,7 +54,7 @@ public:
     int rank() const noexcept { return wire_.rank(); }
     int size() const noexcept { return wire_.size(); }
 
-    /// The ranks of this rank's node, in the order of their ranks.
+    /// The ranks of this rank's node, in the order of their ranks, by which its errors call them.
     shared_memory& node() noexcept { return *node_; }
     /// All ranks.
     mpi& wire() noexcept { return wire_; }
@@ -129,8 +129,14 @@ private:
         int members = 0;
         check(MPI_Comm_rank(neighbours.ranks, &place), "MPI_Comm_rank");
         check(MPI_Comm_size(neighbours.ranks, &members), "MPI_Comm_size");
-        number_nodes(node, place);
-        meet_neighbours(neighbours.ranks, place, members);
+        const std::vector<int> ranks_of_node = number_nodes(node, place);
+        const call_site here{name};
+        if (const auto failure = failure_of(here, rank(), [&] { meet_neighbours(neighbours.ranks, place, members); })) {
+            wire_.fail(failure->code(), failure->what());
+            throw *failure;
+        }
+        node_->call_ranks(ranks_of_node);
+        wire_.meet(true, here);  // what befell one node, the others hear here
     }
 
     void check(int code, const char* call) const { mpi_runtime::check(code, call, name, wire_.rank()); }
@@ -165,8 +171,8 @@ private:
         return neighbours[static_cast<std::size_t>(part)];
     }
 
-    /// Numbers nodes by their lowest rank, and ranks node by node.
-    void number_nodes(int node, int place) {
+    /// Numbers nodes by their lowest rank, and ranks node by node. The ranks of this one's node.
+    std::vector<int> number_nodes(int node, int place) {
         node_number_ = node;
         std::vector<int> node_of(static_cast<std::size_t>(size()));
         check(MPI_Allgather(&node, 1, MPI_INT, node_of.data(), 1, MPI_INT, wire_.communicator()), "MPI_Allgather");
@@ -190,6 +196,10 @@ private:
             if (node_of[r] != node_of[r - 1] && r != static_cast<std::size_t>(firsts_[index_of(seen, node_of[r])]))
                 consecutive = false;
         if (!consecutive) reordered_.emplace(wire_.split(0, firsts_[own] + place));
+        std::vector<int> ranks_of_node;
+        for (int r = 0; r < size(); ++r)
+            if (node_of[static_cast<std::size_t>(r)] == node) ranks_of_node.push_back(r);
+        return ranks_of_node;
     }
     static std::size_t index_of(const std::vector<int>& seen, int node) noexcept {
         std::size_t index = 0;

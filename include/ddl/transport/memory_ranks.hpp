@@ -110,6 +110,9 @@ public:
                     elsewhere, where.operation);
     }
 
+    /// Errors call its ranks by these numbers from now on, if they are known by others to those who read them.
+    void call_ranks(std::vector<int> numbers) noexcept { numbers_ = std::move(numbers); }
+
     /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
     void fail(errc code, const char* words) noexcept {
         told_ = true;
@@ -146,9 +149,9 @@ protected:
           queue_{std::make_unique<call_queue>(true, size)} {}
     memory_ranks(memory_ranks&& from) noexcept
         : memory_{(settle(from.queue_), from.memory_)}, enclosing_{std::move(from.enclosing_)}, rank_{from.rank_},
-          size_{from.size_}, limit_{from.limit()}, spins_{from.spins_}, cache_bytes_{from.cache_bytes_},
-          step_{from.step_}, calls_{from.calls_}, turned_{from.turned_}, told_{from.told_.load()},
-          queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
+          size_{from.size_}, numbers_{std::move(from.numbers_)}, limit_{from.limit()}, spins_{from.spins_},
+          cache_bytes_{from.cache_bytes_}, step_{from.step_}, calls_{from.calls_}, turned_{from.turned_},
+          told_{from.told_.load()}, queue_{std::move(from.queue_)}, scratch_{std::exchange(from.scratch_, {})} {}
 
     /// To be called by the destructor of `Derived`, which still knows how to give memory back.
     void end() noexcept {
@@ -196,6 +199,8 @@ private:
         kept = {};
     }
 
+    int called(int peer) const noexcept { return numbers_.empty() ? peer : numbers_[static_cast<std::size_t>(peer)]; }
+
     /// Waits until `flag`, which `peer` writes, is `value` or more.
     void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, const call_site& where) {
         if (flag.load(std::memory_order_acquire) >= value) return;
@@ -218,11 +223,11 @@ private:
             return;
         }
         error failure = ended >= 0
-                            ? error(errc::peer_lost, where.operation, rank_, where.round,
-                                    "rank %d has ended; start the job again", ended)
-                            : error(errc::timeout, where.operation, rank_, where.round,
+                            ? error(errc::peer_lost, where.operation, called(rank_), where.round,
+                                    "rank %d has ended; start the job again", called(ended))
+                            : error(errc::timeout, where.operation, called(rank_), where.round,
                                     "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-                                    peer, waiting.limit());
+                                    called(peer), waiting.limit());
         fail(failure.code(), failure.what());
         throw failure;
     }
@@ -243,7 +248,8 @@ private:
         const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
         // if it is of a group around this one, whose ranks are to hear the cause first
         tell(memory_, known.code, known.words);
-        throw told_.exchange(true) ? still_broken(known, where, rank_) : peer_gave_up(known, where, rank_);
+        const int own = called(rank_);
+        throw told_.exchange(true) ? still_broken(known, where, own) : peer_gave_up(known, where, own);
     }
 
     /// What a rank may expect to keep in the last cache. One that is larger is shared with more cores than take part, or than a
@@ -254,6 +260,7 @@ private:
     std::vector<rank_memory> enclosing_;
     int rank_;
     int size_;
+    std::vector<int> numbers_;    // what errors call its ranks; their own numbers if empty
     std::atomic<timeout> limit_;  // this and `told_`: the queue's thread looks at requests beside the calls
     int spins_;
     int next_ = 0;  // to be looked at

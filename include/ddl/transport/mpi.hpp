@@ -203,6 +203,8 @@ public:
     static constexpr int last_tag = meeting_tag;
 
 private:
+    friend class cluster;  // whose ranks meet once more, when their nodes have memory
+
     struct owned {
         MPI_Comm ranks;
     };

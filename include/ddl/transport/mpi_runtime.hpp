@@ -5,6 +5,7 @@
 #include <ddl/transport/fault.hpp>
 #include <ddl/transport/patience.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -90,10 +92,7 @@ public:
     static void check(int code, const char* call, const char* operation, int rank) {
         if (code == MPI_SUCCESS) [[likely]]
             return;
-        char words[MPI_MAX_ERROR_STRING] = "it does not say why";
-        int length = 0;
-        MPI_Error_string(code, words, &length);
-        throw error(errc::system, operation, rank, -1, "%s refused: %s", call, words);
+        throw error(errc::system, operation, rank, -1, "%s refused: %s", call, reason(code).c_str());
     }
 
     /// A duplicate of `ranks`. All ranks call it; blocks until they have, which MPI_Comm_dup would without a
@@ -162,6 +161,22 @@ public:
     }
 
 private:
+    /// What MPI says of `code`: of several lines the first, and the last, where MPICH names the cause after all functions.
+    static text reason(int code) noexcept {
+        char words[MPI_MAX_ERROR_STRING] = "it does not say why";
+        int length = 0;
+        MPI_Error_string(code, words, &length);
+        std::string_view said{words};
+        while (said.ends_with('\n')) said.remove_suffix(1);
+        const std::size_t first = std::min(said.find('\n'), said.size());
+        text kept;
+        kept.append("%.*s", static_cast<int>(first), said.data());
+        if (first == said.size()) return kept;
+        said.remove_prefix(said.rfind('\n') + 1);
+        kept.append(" %.*s", static_cast<int>(said.size()), said.data());
+        return kept;
+    }
+
     struct session {
         session() {
             int started = 0;
