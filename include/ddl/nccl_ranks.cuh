@@ -89,8 +89,9 @@ public:
     Host& host() noexcept { return *side_->host; }
 
     /// For nonblocking calls: what the caller has put on the stream comes before, and the thread that carries them out waits for
-    /// NCCL. See `start`.
+    /// NCCL, as it cannot under capture. See `start`.
     auto defer() {
+        require_no_capture(stream_, call_site{name}, rank(), device());
         struct deferral {
             nccl* ranks;
             cuda_moment before;
@@ -264,7 +265,7 @@ private:
         typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {
             const cudaError_t status = query();
-            if (quietly(status)) break;
+            if (status == cudaSuccess) break;
             if (status != cudaErrorNotReady) side_->give_up(cuda_failure(status, "cudaStreamQuery", rank(), device()));
             if (!waiting.pause()) continue;
             try {

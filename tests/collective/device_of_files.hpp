@@ -143,7 +143,7 @@ public:
         running_ = shape.blocks;
         for (int block = 0; block < shape.blocks; ++block)
             blocks_.emplace_back([this, body, shape, block, how] {
-                waiting_block space{{how.rank, block, shape.blocks, how.limit}, &missed_};
+                own_block space{{how.rank, block, shape.blocks, how.limit}, &missed_, work};
                 if (delay > 0) ::usleep(static_cast<useconds_t>(delay * 1e6));
                 while (held) ::usleep(1000);
                 body(space);
@@ -163,6 +163,7 @@ public:
     bool breaks = false;  // with the next grid whose blocks meet others
     bool tells_numbers = true;
     double delay = 0;                // of each block of a grid, seconds
+    double work = 0;                 // of each block before the first packet that it folds, seconds
     std::atomic<bool> held = false;  // no block begins
     double lag_until = 0;            // when the stream comes to
     std::function<void()> lag;       // this
@@ -173,14 +174,20 @@ private:
         ddl::exported_memory what;
         ddl::descriptor file;
     };
-    /// Stops waiting when somebody has given up.
-    struct waiting_block : ddl::host_block {
-        waiting_block(ddl::host_block block, const std::atomic<int>* gave_up) : host_block{block}, missed{gave_up} {}
+    /// Stops waiting when somebody has given up, and takes its time for its work.
+    struct own_block : ddl::host_block {
+        own_block(ddl::host_block block, const std::atomic<int>* gave_up, double seconds)
+            : host_block{block}, missed{gave_up}, work{seconds} {}
         template <class Ready, class Missing>
         bool wait(const Ready& ready, const Missing& missing) {
             return host_block::wait([&] { return ready() || *missed >= 0; }, missing) && *missed < 0;
         }
+        ddl::kernel::packet load(const std::byte* from) {
+            if (const double pause = std::exchange(work, 0); pause > 0) ::usleep(static_cast<useconds_t>(pause * 1e6));
+            return host_block::load(from);
+        }
         const std::atomic<int>* missed;
+        double work;
     };
 
     ddl::descriptor& file_of(const ddl::exported_memory& what) {

@@ -32,6 +32,41 @@ std::vector<float> on_the_host(const vector& values) {
     return result;
 }
 
+/// Calls that enqueue go into a graph; requests are refused, and the capture and the communicator are as good as before.
+template <class Host>
+void capture(ddl::nccl<Host>& gpus) {
+    const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "capture", gpus.rank(), gpus.device()); };
+    vector values(10, 1.0F);
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t runs = nullptr;
+    good(cudaDeviceSynchronize());
+    good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    auto queued = gpus.on(stream);
+    good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    require_error(ddl::errc::invalid_argument, "under capture", [&] { ddl::allreduce_async(queued, values).wait(); });
+    ddl::allreduce(queued, values);
+    good(cudaStreamEndCapture(stream, &graph));
+    good(cudaGraphInstantiate(&runs, graph, 0));
+    good(cudaGraphLaunch(runs, stream));
+    queued.wait();
+    require(on_the_host(values) == std::vector<float>(10, static_cast<float>(gpus.size())), "a sum of a graph");
+    if (gpus.rank() == 0) good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    if (gpus.size() > 1)
+        require_error(gpus.rank() == 0 ? ddl::errc::invalid_argument : ddl::errc::mismatch,
+                      gpus.rank() == 0 ? "under capture" : "see its own error",
+                      [&] { ddl::allreduce_async(queued, values).wait(); });
+    if (gpus.rank() == 0) {
+        cudaGraph_t empty = nullptr;
+        good(cudaStreamEndCapture(stream, &empty));
+        good(cudaGraphDestroy(empty));
+    }
+    ddl::allreduce(gpus, values, ddl::maximum{});
+    good(cudaGraphExecDestroy(runs));
+    good(cudaGraphDestroy(graph));
+    good(cudaStreamDestroy(stream));
+}
+
 /// Every collective over `gpus`, of lengths that ranks share evenly and of others.
 template <class Host>
 void carry_all(ddl::nccl<Host>& gpus) {
@@ -82,6 +117,7 @@ void carry_all(ddl::nccl<Host>& gpus) {
     ddl::allreduce(queued, on_a_stream, ddl::maximum{});
     queued.wait();
     require(on_the_host(on_a_stream) == std::vector<float>(10, static_cast<float>(size)), "a policy's stream");
+    capture(gpus);
     std::vector<float> elsewhere(10);
     require_error(ddl::errc::invalid_argument, "is no memory of CUDA device", [&] { ddl::allreduce(gpus, elsewhere); });
     int reaches = 0;  // the next rank's GPU this one

@@ -189,11 +189,12 @@ void no_grid_outlives_a_call_that_fails() {
         ddl::timeout{90});
 }
 
-/// Ranks of one GPU of which not all are captured, or each by itself: all are told, and the next call goes well.
-void captures_apart() {
+/// Ranks of which not all are captured, or those of one GPU each by itself: all are told, and the next call goes well, of a team
+/// that shares their GPUs, too.
+void captures_apart(int ranks, const std::vector<int>& of_ranks) {
     ddl::cuda_peer::run(
-        3,
-        [](ddl::cuda_peer& team) {
+        ranks,
+        [&](ddl::cuda_peer& team) {
             const auto good = [&](cudaError_t status) {
                 ddl::require_cuda(status, "captures", team.rank(), team.device());
             };
@@ -201,21 +202,32 @@ void captures_apart() {
             cudaStream_t stream = nullptr;
             good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
             float sum = 1;
-            for (const int captures : {1, 3}) {
+            ddl::cuda_peer part = team.split(0, team.rank());
+            for (const int captures : of_ranks) {
                 const bool is_captured = team.rank() < captures;
                 if (is_captured) good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
                 require_error(ddl::errc::invalid_argument,
-                              "is under another stream capture; pass streams of one capture on all ranks of a GPU",
+                              "is under another stream capture, or under none; capture on no rank or on all, in one "
+                              "capture on all ranks of a GPU",
                               [&] { ddl::allreduce(team.on(stream), data.values()); });
                 cudaGraph_t graph = nullptr;
                 if (is_captured) good(cudaStreamEndCapture(stream, &graph));
                 if (graph != nullptr) good(cudaGraphDestroy(graph));
-                ddl::allreduce(team, data.values());
-                require(data.last() == (sum *= 3), "a sum afterwards");
+                for (ddl::cuda_peer* const each : {&part, &team}) {
+                    ddl::allreduce(*each, data.values());
+                    require(data.last() == (sum *= static_cast<float>(team.size())), "a sum afterwards");
+                }
             }
             good(cudaStreamDestroy(stream));
         },
         ddl::timeout{10});
+}
+
+/// Setting it would make its primary context current, where the program may have made another one so.
+void a_device_that_is_current_is_left_alone() {
+    static_cast<void>(cuda_double::calls());
+    { const ddl::device_scope scope{0, 0}; }
+    require(cuda_double::calls()["cudaSetDevice"] == 0, "the current device was set");
 }
 
 /// Of tensors that lie in one allocation the runtime is asked once, and again where the next one lies elsewhere.
@@ -262,7 +274,9 @@ int main() {
         a_body_that_leaves_stops_its_peers(false);
         a_body_that_leaves_stops_its_peers(true);
         no_grid_outlives_a_call_that_fails();
-        captures_apart();
+        captures_apart(3, {1, 3});
+        captures_apart(2, {1});
+        a_device_that_is_current_is_left_alone();
         an_allocation_is_asked_for_once();
         devices_that_cannot_take_part();
         every_call_may_fail("cuda_peer", peers);

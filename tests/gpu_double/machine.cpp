@@ -145,6 +145,7 @@ bool exists(int device) { return device >= 0 && static_cast<std::size_t>(device)
 
 const char* cudaGetErrorName(cudaError_t status) { return description_of(status).name; }
 const char* cudaGetErrorString(cudaError_t status) { return description_of(status).words; }
+cudaError_t cudaPeekAtLastError() { return last_error(); }
 cudaError_t cudaGetLastError() { return std::exchange(last_error(), cudaSuccess); }
 
 cudaError_t cudaDriverGetVersion(int* version) {

@@ -279,6 +279,55 @@ BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_grid_that_begins_late_leaves_buffers_alone_that_were_given_up) {
+    const marks given_up;
+    const marks gone;
+    run_team(2, [&](node_type& node) {
+        grid team{node, node.rank()};
+        device_values<int> values{team.device(), 100'000};
+        fill(values.span(), team.rank());
+        ddl::barrier(node);
+        team.set_timeout(ddl::timeout{1});
+        auto later = team.on(7);
+        if (team.rank() == 1) team.device().held = true;
+        ddl::allreduce(later, values);
+        if (team.rank() == 0) {
+            expect_error(ddl::errc::timeout, "the grid of rank 1 did not arrive", [&] { later.wait(); });
+            fill(values.span(), 5);
+            given_up.leave();
+            EXPECT(gone.wait_for(1));
+            expect_values("what is the caller's again", values.span(), 5);
+        } else {
+            EXPECT(given_up.wait_for(1));
+            team.device().held = false;
+            expect_error(ddl::errc::timeout, "the grid of rank 1 did not arrive", [&] { later.wait(); });
+            gone.leave();
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(who_gives_up_leaves_its_buffers_to_those_that_are_at_work_there) {
+    const marks gone;
+    run_grids(2, gpus::own, [&](grid& team) {
+        device_values<int> values{team.device(), 100'000};
+        fill(values.span(), team.rank());
+        ddl::barrier(team);
+        if (team.rank() == 0) {
+            team.set_timeout(ddl::timeout{0.1});
+            expect_error(ddl::errc::timeout, "rank 1 did not arrive", [&] { ddl::allreduce(team, values); });
+            fill(values.span(), 5);
+            EXPECT(gone.wait_for(1));
+            expect_values("what is the caller's again", values.span(), 5);
+        } else {
+            team.device().work = 0.5;
+            try {
+                ddl::allreduce(team, values);
+            } catch (const ddl::error&) {}  // whether it hears of it in time
+            gone.leave();
+        }
+    });
+}
+
 BOOST_AUTO_TEST_CASE(processes_of_other_grids_are_told_before_anything_is_launched) {
     run_team(2, [](node_type& node) {
         const auto call = [&](auto team) {

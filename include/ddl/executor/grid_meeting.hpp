@@ -28,16 +28,30 @@ constexpr bool meet(Space& space, const grid_windows& ranks, std::uint64_t meeti
     return space.all(came);
 }
 
-/// Runs `work()` between two meetings of the block with its peers.
+/// Runs `work()` between two meetings of the block with its peers. Who has given up in one comes to no other: a peer that is late
+/// would take the next call for this one.
 template <execution_space Space, class Work>
 constexpr void between_meetings(Space& space, const grid_windows& ranks, const Work& work) {
     if constexpr (requires { Space::blocks_meet; }) return work();
-    std::uint64_t* const count = ranks.window(space.rank()).meetings(space.block());
+    const int block = space.block();
+    const int rank = space.rank();
+    std::uint64_t* const count = ranks.window(rank).meetings(block);
     const std::uint64_t before = space.load_relaxed(count);
-    if (!meet(space, ranks, before + 1)) return;
+    if (before % 2 != 0) return;  // half a call: it was given up
+    const bool came = meet(space, ranks, before + 1);
+    if (space.thread() == 0) space.store_relaxed(count, before + 1);  // all threads have read it: they are together
+    if (!came) {
+        // Takes back that it has come: peers whose grid begins later would work on buffers that are their owner's again. A flag
+        // has one writer, so who reads the lower number never reads the higher one again, waits in vain, and touches nothing.
+        // Who read the higher one before works, in no order with this: hosts wait for such grids.
+        if (space.thread() == 0)
+            for (int peer = 0; peer < ranks.size; ++peer)
+                if (peer != rank) space.store_relaxed(ranks.window(peer).arrival(block, rank), before);
+        return;
+    }
     work();
-    if (!meet(space, ranks, before + 2)) return;
-    if (space.thread() == 0) space.store_relaxed(count, before + 2);  // all threads have read it: they met
+    // who gives up here has been met by all: their grids run, and none begins later
+    if (meet(space, ranks, before + 2) && space.thread() == 0) space.store_relaxed(count, before + 2);
 }
 
 }  // namespace ddl

@@ -93,7 +93,7 @@ private:
         const std::size_t length = grid_window::inbox * static_cast<std::size_t>(ranks.size);
         for (std::size_t i = space.thread(); i < length; i += space.threads()) space.store_relaxed(stale + i, 0);
         std::uint64_t* const meetings = ours.meetings(space.block());
-        const std::uint64_t meeting = space.load_relaxed(meetings) + 1;
+        const std::uint64_t meeting = space.load_relaxed(meetings) + 2;  // as many as a call has
         if (!meet(space, ranks, meeting)) return false;
         if (space.thread() == 0) space.store_relaxed(meetings, meeting);
         return true;

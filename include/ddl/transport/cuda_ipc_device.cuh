@@ -204,7 +204,7 @@ private:
     void check(cudaError_t status, const char* operation) const { require_cuda(status, operation, rank_, device_); }
 
     bool is_ready(cudaError_t status, const char* operation) const {
-        if (status == cudaErrorNotReady) return quietly(status);
+        if (status == cudaErrorNotReady) return false;
         check(status, operation);
         return true;
     }

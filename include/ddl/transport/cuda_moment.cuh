@@ -8,7 +8,9 @@
 
 namespace ddl {
 
-/// While it lives, what this thread asks of events and streams breaks no capture of another thread, be that in mode Global.
+/// While it lives, what this thread asks of events and streams breaks no capture of another thread, be that in mode Global. That
+/// they are not ready stays behind for nobody who asks cudaGetLastError next; an error that the program has left there does, though
+/// it may be told as cudaErrorNotReady then, for the runtime keeps the last one.
 class beside_captures {
 public:
     beside_captures(int device, int rank) {
@@ -16,9 +18,13 @@ public:
     }
     beside_captures(const beside_captures&) = delete;
     beside_captures& operator=(const beside_captures&) = delete;
-    ~beside_captures() { quietly(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    ~beside_captures() {
+        quietly(cudaThreadExchangeStreamCaptureMode(&mode_));
+        if (!is_left_) static_cast<void>(cudaGetLastError());
+    }
 
 private:
+    bool is_left_ = cudaPeekAtLastError() != cudaSuccess;        // by the program
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then that of before
 };
 

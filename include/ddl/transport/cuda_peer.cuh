@@ -24,8 +24,8 @@ namespace ddl {
 /// Buffers then belong to the call until the stream has come past it, and calls of one team are ordered one after the other,
 /// whatever their streams. A fault of a grid that was enqueued is thrown by `wait`, or by the next call.
 ///
-/// Under stream capture all ranks of a GPU pass streams of one capture; graphs and calls of one team are then the caller's to
-/// order.
+/// Under stream capture all ranks pass streams that are captured, those of a GPU streams of one capture; graphs and calls of one
+/// team are then the caller's to order.
 ///
 /// The request of a nonblocking call is done when its stream has come past it: buffers are free then, and `test` and `wait`
 /// throw what the grid left. Until then other calls are enqueued. Under capture it is done when the call has been captured.
@@ -201,7 +201,8 @@ public:
     void settle(const call_site& where) {
         if (apart_ >= 0)  // thrown here, where the call is over on the host: the communicator is as good as before
             throw error(errc::invalid_argument, where.operation, rank(), 1,
-                        "rank %d is under another stream capture; pass streams of one capture on all ranks of a GPU",
+                        "rank %d is under another stream capture, or under none; capture on no rank or on all, in one "
+                        "capture on all ranks of a GPU",
                         apart_);
         if (blocks_) await_stream(where, [] {});
     }
@@ -233,14 +234,15 @@ private:
         require_cuda(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent", rank(), device());
     }
 
-    /// The first rank that is not captured as the leader of its GPU is; -1 if there is none. All ranks look at all GPUs, so that
-    /// they agree before any of them launches. Captures are told by their ids, for streams say little: those of
-    /// cudaStreamPerThread have one handle, and several may belong to one capture.
+    /// The first rank that is not captured as rank 0 and the leader of its GPU are; -1 if there is none. All ranks look at all
+    /// GPUs, so that they agree before any of them launches: grids of some GPUs alone would wait for a graph, which may never
+    /// come. Captures are told by their ids, for streams say little: those of cudaStreamPerThread have one handle, and several may
+    /// belong to one capture.
     int captured_apart(const entry* entries) const noexcept {
         for (int peer = 0; peer < size(); ++peer) {
             const entry& theirs = entries[peer];
             const entry& leading = entries[side_->team->leader(peer)];
-            if (theirs.captured != leading.captured || (theirs.captured && theirs.capture != leading.capture))
+            if (theirs.captured != entries[0].captured || (theirs.captured && theirs.capture != leading.capture))
                 return peer;
         }
         return -1;
@@ -334,7 +336,7 @@ public:
         if (!moment_) return true;
         if (!failure_) try {
                 const cudaError_t status = moment_->query();
-                if (status == cudaErrorNotReady) return quietly(status);
+                if (status == cudaErrorNotReady) return false;
                 side_->judge(status, "cudaEventQuery", call_site{"wait"});
                 return true;
             } catch (...) {

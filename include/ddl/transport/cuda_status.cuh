@@ -59,19 +59,25 @@ inline int require_devices(const char* operation) {
     throw lack_of_devices(operation, status, driver, CUDART_VERSION);
 }
 
-/// Makes a device the current one of this thread, and then the one before again.
+/// Makes a device the current one of this thread, and then the one before again. If it is current nothing is set: that would
+/// replace a context of the driver's that the program has made current.
 class device_scope {
 public:
     device_scope(int device, int rank) {
         require_cuda(cudaGetDevice(&before_), "cudaGetDevice", rank, device);
-        if (before_ != device) require_cuda(cudaSetDevice(device), "cudaSetDevice", rank, device);
+        if (before_ == device) return;
+        require_cuda(cudaSetDevice(device), "cudaSetDevice", rank, device);
+        is_changed_ = true;
     }
     device_scope(const device_scope&) = delete;
     device_scope& operator=(const device_scope&) = delete;
-    ~device_scope() { quietly(cudaSetDevice(before_)); }
+    ~device_scope() {
+        if (is_changed_) quietly(cudaSetDevice(before_));
+    }
 
 private:
     int before_ = 0;
+    bool is_changed_ = false;
 };
 
 /// A kernel as a launch takes it. clang refuses the runtime's forms for C++, of CUDA 12, which say what its arguments are.

@@ -220,7 +220,9 @@ private:
     void heed_fault(const call_site& where) {
         const int missed = device().missed();
         if (missed < 0 || missed == rank()) return;  // stopped by ourselves, when a call had failed
-        host().listen(where);                        // who did not come may have said why
+        // grids of peers that met ours before it gave up use its buffers; none begins later, but nothing here tells of their end
+        for (patience waiting{timeout{grace}}; !waiting.pause() || !waiting.expired();) {}
+        host().listen(where);  // who did not come may have said why
         const error failure =
             host().lost(missed)
                 ? error(errc::peer_lost, where.operation, rank(), where.round, "rank %d has ended; start the job again",
@@ -232,7 +234,8 @@ private:
         throw failure;
     }
 
-    static constexpr double grace = 1;       // seconds for what a peer has stored before it ended to be seen
+    /// Seconds for what a peer has stored before it ended to be seen, or for what it still stores.
+    static constexpr double grace = 1;
     static constexpr timeout endless{1e18};  // grids have deadlines of their own, and the caller's work is the caller's
 
     std::shared_ptr<rank_side> side_;

@@ -136,6 +136,7 @@ using cudaHostFn_t = void (*)(void*);
 const char* cudaGetErrorName(cudaError_t status);
 const char* cudaGetErrorString(cudaError_t status);
 cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDevice(int* device);

@@ -268,6 +268,47 @@ same(data.get(), np.arange(1000) * 32)
 """)
 
 
+def test_memory_of_a_pool_by_a_double_of_the_driver(python, cuda_double):
+    python(cuda_double + """
+from tensors import OnDevice
+data = OnDevice(np.arange(1000, dtype=np.float32))
+other = OnDevice(np.zeros(1000, np.float32))
+(ctypes.c_int * 6).in_dll(pyddl.cuda.memory()._driver, "double_of_cuda")[5] = 1
+size, memory = pyddl.malloc(64, 4000)
+pyddl.memcpy_host_to_device(memory, data)
+pyddl.allreduce(data)
+pyddl.memcpy_device_to_host(other, memory)
+same(other.get(), np.arange(1000))
+pyddl.allreduce(OnDevice(np.zeros(0, np.float32)))
+""")
+
+
+def test_the_producer_is_awaited_where_the_array_lies(python):
+    """Context 100 is current; the array is of 200, or, as memory of a pool, of none."""
+    python("""
+import ctypes
+import pyddl.cuda
+class Driver:
+    def __init__(self, of_memory, device=1): self.of_memory, self.device, self.contexts, self.awaited = of_memory, device, [100], []
+    def cuInit(self, flags): return 0
+    def cuPointerGetAttributes(self, count, asked, answers, address):
+        ctypes.c_uint64.from_address(answers[list(asked).index(1)]).value = self.of_memory
+        ctypes.c_int.from_address(answers[list(asked).index(9)]).value = self.device
+        return 0
+    def cuDeviceGet(self, device, number): device._obj.value = 10 + number.value; return 0
+    def cuDevicePrimaryCtxRetain(self, context, device): context._obj.value = 20 * device.value; return 0
+    def cuDevicePrimaryCtxRelease_v2(self, device): return 0
+    def cuCtxPushCurrent_v2(self, context): self.contexts.append(context.value); return 0
+    def cuCtxPopCurrent_v2(self, context): context._obj.value = self.contexts.pop(); return 0
+    def cuCtxGetCurrent(self, context): context._obj.value = self.contexts[-1]; return 0
+    def cuCtxSynchronize(self): self.awaited.append(self.contexts[-1]); return 0
+for driver, context in ((Driver(200), 200), (Driver(0), 220), (Driver(0, -2), 100)):
+    memory = pyddl.cuda.Memory(driver)
+    for stream in (None, 1, 2): memory.await_producer(stream, 4096)
+    assert driver.awaited == [context] * 3 and driver.contexts == [100], driver.awaited
+""")
+
+
 def test_a_gpu_array_without_a_driver_is_refused(python):
     python("""
 import pyddl.cuda

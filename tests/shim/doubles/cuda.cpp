@@ -121,7 +121,9 @@ int cuPointerGetAttributes(unsigned count, int* asked, void** answers, unsigned 
     const std::lock_guard lock{mutex};
     const auto* const found = find(at);
     for (unsigned i = 0; i < count; ++i) switch (asked[i]) {
-            case 1: *static_cast<void**>(answers[i]) = found != nullptr ? &context : nullptr; break;
+            case 1:
+                *static_cast<void**>(answers[i]) = found != nullptr && double_of_cuda.is_pool == 0 ? &context : nullptr;
+                break;
             case 2: *static_cast<unsigned*>(answers[i]) = found != nullptr ? 2U : 0U; break;
             case 8: *static_cast<int*>(answers[i]) = found != nullptr && found->second.managed ? 1 : 0; break;
             case 9: *static_cast<int*>(answers[i]) = found != nullptr ? 0 : -2; break;

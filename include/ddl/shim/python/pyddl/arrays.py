@@ -124,7 +124,8 @@ def _of_interface(data, interface, writable, on_device):
     if on_device:
         from . import cuda
         device = cuda.memory()
-        device.await_producer(interface.get("stream"))
+        if math.prod(shape) != 0:
+            device.await_producer(interface.get("stream"), int(address))
     return Span(int(address), math.prod(shape), number, (data, interface), device)
 
 
@@ -142,7 +143,8 @@ def _of_dlpack(data, writable):
     if tensor.on_device:
         from . import cuda
         device = cuda.memory()
-        device.await_producer(None)
+        if math.prod(tensor.shape) != 0:
+            device.await_producer(None, tensor.address)
     return Span(tensor.address, math.prod(tensor.shape), tensor.element, tensor, device)
 
 
