@@ -125,6 +125,9 @@ turned = torch.complex(of(rank, (4,)), of(rank + 1, (4,))).conj()  # by a mark o
 if rank: turned = turned.resolve_conj()
 dist.group.WORLD.allreduce([turned]).wait()
 assert torch.equal(turned, sum(torch.complex(of(each, (4,)), of(each + 1, (4,))).conj() for each in range(2)))
+wide = torch.ones(1).expand(4) if rank == 0 else torch.zeros(4)  # to which nothing can be put back
+dist.broadcast(wide, 0)
+same(wide, torch.ones(4))
 parts = [torch.zeros(4, 2).T[:, :3] for _ in range(2)]
 dist.all_gather(parts, grid.T[:2, :] + rank)
 for each in range(2): same(parts[each], grid.T[:2] + each)
@@ -163,7 +166,12 @@ with refused(ValueError, "the input has 3 elements; pass a multiple of the 2 ran
     dist.all_to_all_single(torch.ones(3), torch.ones(3))
 with refused(pyddl.Mismatch, "rank 0 sends 1 elements to rank 1, which expects 2"):
     dist.all_to_all_single(torch.ones(2 + rank), torch.ones(2), [1, 1] if rank == 0 else [2, 1], [1, 1])
+with refused(pyddl.Mismatch, "pass splits on every rank or on none" if rank == 0 else "rank 0 calls all_gather"):
+    dist.all_to_all_single(torch.ones(2), torch.ones(2), *([[1, 1], [1, 1]] if rank == 0 else []))
 with refused(pyddl.Unsupported, "name the source"): dist.recv(torch.ones(1))
+for name, call in (("send", dist.group.WORLD.send), ("recv", dist.group.WORLD.recv)):
+    for other in (rank, 2, -2):
+        with refused(ValueError, f"{name}, rank {rank}: rank {other} is no other of the 2 ranks"): call([torch.ones(1)], other, 0)
 with refused(pyddl.Mismatch, "elements"): (dist.recv if rank else dist.send)(torch.ones(2 + rank), 1 - rank)
 dist.barrier()  # all of these leave the group as it was
 """, preamble=torch_on)
@@ -238,6 +246,29 @@ same(functional.all_gather_tensor(torch.ones(2) * rank, 0, group) + 0, torch.ten
 same(functional.reduce_scatter_tensor(torch.arange(4.0), "sum", 0, group) + 0, torch.arange(4.0)[2 * rank:2 * rank + 2] * 2)
 same(functional.all_to_all_single(torch.arange(2.0) + rank, None, None, group) + 0, torch.arange(2.0) + rank)
 same(functional.broadcast(torch.ones(3) * rank, 1, group) + 0, torch.ones(3))
+""", preamble=TORCH)
+
+
+def test_in_compiled_functions(ranks):
+    ranks(2, """
+@torch.compile(backend="eager")
+def step(tensor):
+    tensor = tensor * 2
+    dist.broadcast(tensor, 1)
+    dist.all_reduce(tensor)
+    dist.reduce(tensor, 0)
+    dist.barrier()
+    parts = [torch.empty_like(tensor) for _ in range(2)]
+    dist.all_gather(parts, tensor)
+    dist.scatter(tensor, parts if rank == 0 else None, 0)
+    return tensor + 1
+for turn in range(2): same(step(torch.ones(3) * rank), torch.full((3,), 9.0 - 4 * rank))
+@torch.compile(backend="eager")
+def exchange(tensor):
+    if rank == 0: dist.send(tensor + 1, 1)
+    else: dist.recv(tensor, 0)
+    return tensor * 2
+same(exchange(torch.ones(3)), torch.full((3,), 2.0 + 2 * rank))
 """, preamble=TORCH)
 
 

@@ -39,8 +39,10 @@ if rank == 0: dist.send(torch.ones(2), 1, group=by_gloo)
 if rank == 1: dist.recv(whole.expand(2).clone(), 0, group=by_gloo)
 mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
 assert mesh.get_group().name() == "ddl" and mesh.get_local_rank() == rank
-local = dist.new_group([1, 2], use_local_synchronization=True) if rank in (1, 2) else None  # the last: torch 2.14 counts it on these
-check(local, [1, 2])
+# the last, for torch 2.14 counts it on these alone; and of two that are in as many groups, of which torch 2.13 makes its name
+local = dist.new_group([1, 3], use_local_synchronization=True) if rank in (1, 3) else None
+check(local, [1, 3])
+dist.barrier()  # rank 0 has the store by which those two have met
 dist.destroy_process_group()
 say("done")
 """
@@ -123,6 +125,29 @@ dist.destroy_process_group()
 say("told")
 os._exit(0)
 """, preamble=TORCH)
+
+
+def test_the_rank_that_holds_the_store_ends(ranks):
+    ranks(2, """
+import pyddl
+if rank == 0: os._exit(0)
+with refused(pyddl.PeerLost): dist.barrier()
+for call in (dist.recv, dist.send):
+    with refused(pyddl.PeerLost, f"{call.__name__}, rank 1: rank 0 has ended"): call(torch.ones(1), 0)
+say("told")
+os._exit(0)
+""", preamble=TORCH)
+
+
+@pytest.mark.parametrize("call", ["dist.isend(torch.ones(3), 1)", "work = dist.all_reduce(torch.ones(3), async_op=True)"])
+def test_the_end_of_a_process_waits_for_no_other(ranks, call):
+    ranks(2, f"""
+import time
+if rank == 0:
+    {call}
+    sys.exit(3)
+time.sleep(1000)  # ddlrun ends it
+""", preamble=TORCH, status=3)
 
 
 def test_timeouts(ranks):
@@ -210,6 +235,60 @@ if rank == 0:
         with refused(RuntimeError, "recv, rank 0"): wait()
     assert got.item() == 1
     with refused(pyddl.Interrupted, "the program"): works[1].wait()
+""", preamble=TORCH)
+
+
+def test_a_message_to_or_from_a_rank_that_has_left(ranks):
+    ranks(2, """
+import pyddl, time
+sent, kept = (dist.new_group(timeout=datetime.timedelta(seconds=30)) for _ in range(2))
+for turn in range(2):  # before the two have met for messages, and after
+    if rank == 0: work = dist.isend(torch.ones(1), 1, group=sent)
+    dist.barrier()
+    dist.destroy_process_group(sent)
+    dist.barrier()  # so rank 1 lives on
+    if rank == 0:
+        with refused(pyddl.Error, "send, rank 0"): work.wait()
+        assert isinstance(work.exception(), pyddl.PeerLost), work.exception()
+    sent = dist.new_group(timeout=datetime.timedelta(seconds=30))
+    (dist.recv if rank else dist.send)(torch.ones(1), 1 - rank, group=sent)
+if rank == 0: dist.isend(torch.full((1,), 5.0), 1, group=kept)
+if rank == 1:
+    time.sleep(0.2)
+    dist.recv(got := torch.zeros(1), 0, group=kept)  # for which rank 0 has waited
+    assert got.item() == 5
+if rank == 0: dist.destroy_process_group(kept)
+dist.barrier()
+if rank == 1:
+    for call in (dist.send, dist.recv):
+        with refused(pyddl.Error): call(got, 0, group=kept)
+""", preamble=TORCH)
+
+
+def test_a_work_that_nobody_keeps(ranks):
+    ranks(2, """
+import weakref
+one, other = (dist.new_group(timeout=datetime.timedelta(seconds=30)) for _ in range(2))
+first, second, parts = torch.ones(3), torch.ones(3), [torch.zeros(2, 2).T for _ in range(2)]
+def start():
+    dist.all_reduce(first, group=one, async_op=True)
+    dist.all_gather(parts, of(rank, (2, 2)), group=one, async_op=True)
+if rank == 0: start()  # and waits for nobody, or the ranks wait for each other
+dist.all_reduce(second, group=other)
+if rank == 1: start()
+dist.barrier(one)
+for each in (first, second): same(each, torch.full((3,), 2.0))
+for each in range(2): same(parts[each], of(each, (2, 2)))
+def start():
+    temporary = torch.ones(3)
+    dist.all_reduce(temporary, async_op=True)
+    return weakref.ref(temporary)
+seen = start()
+dist.barrier()
+assert seen() is None
+dist.all_reduce(view := torch.ones(3, 2).T, async_op=True)
+dist.destroy_process_group()
+same(view, torch.full((2, 3), 2.0))
 """, preamble=TORCH)
 
 

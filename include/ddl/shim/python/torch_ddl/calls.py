@@ -27,20 +27,23 @@ def collective(name):
                 refusal = self._ranks._refused(name, "the", why)
                 refusal.told = True
                 raise refusal from None
-        return call
+        return torch.compiler.disable(call)
     return decorate
 
 
 class Calls(ProcessGroup):
-    """`ranks`: the communicator, which ends with the group. `seconds`: its timeout. `closed`: told of the end, then."""
+    """`ranks`: the communicator, which ends with the group. `signs`: those of `announce`. `seconds`: its timeout. `closed`: told of
+    the end, then."""
 
-    def __init__(self, ranks, store, name, seconds, closed):
+    def __init__(self, ranks, store, signs, name, seconds, closed):
         super().__init__(ranks.rank, ranks.size)
         self._ranks, self._size, self._store, self._closed = ranks, ranks.size, store, closed
         self._name, self._description = name, "undefined"
         self._waiter = Waiter()
         self._pairs = Pairs(store, ranks.rank, seconds)
+        self._receives, self._sends = signs
         self._together = None  # the works of a block of coalesced calls
+        self._works = {}  # those under way, as keys: one that the caller drops would wait for the others as it goes
 
     def getBackendName(self):
         return NAME
@@ -77,13 +80,23 @@ class Calls(ProcessGroup):
         self._ranks.interrupt()
         self._pairs.interrupt()
 
+    def give_up(self):
+        """The same for what is under way, if anything is: the process ends, and waits for no other."""
+        self._sweep()
+        if self._works:
+            self._ranks.interrupt()
+        self._pairs.interrupt()
+
     def shutdown(self):
         """Waits for what is under way, but for messages that have not come, and closes the communicator."""
         if self._ranks._handle is not None:
+            self._receives.close()
             self._pairs.give_up_receiving()
             self._waiter.stop()
             self._pairs.close()
             self._ranks.close()
+            self._sends.close()
+            self._sweep()
             self._closed(self)
 
     # ---- how a call goes
@@ -104,7 +117,16 @@ class Calls(ProcessGroup):
                 why.told = True  # the others wait no longer
                 raise
             work = Work([], tensors)
+        self._works[work] = None
+        self._sweep()
         return self._kept(work)
+
+    def _sweep(self):
+        """Lets go of works that are done, which come to that in their order."""
+        for each in list(self._works):
+            if not each.is_over(0):
+                break
+            self._works.pop(each, None)  # a callback may have done so, too
 
     def _kept(self, work):
         if self._together is not None:

@@ -82,7 +82,7 @@ class Group(Calls):
     def broadcast(self, tensors, opts=BroadcastOptions()):
         data = in_order(tensors)
         calls = [("broadcast", each.data_ptr(), bytes_of(each), BYTES, opts.rootRank) for each in data]
-        return self._carry_out(opts, calls, tensors, data)
+        return self._carry_out(opts, calls, tensors, tensors if self.rank() == opts.rootRank else data, *data)
 
     @collective("all_gather")
     def all_gather_single(self, output, source, opts=AllgatherOptions()):
@@ -94,9 +94,10 @@ class Group(Calls):
     @collective("all_gather")
     def allgather(self, outputs, inputs, opts=AllgatherOptions()):
         self._check_list("tensor_list", outputs[0], inputs[0])
-        whole = self._room(inputs[0])
-        work = self.all_gather_single(whole, inputs[0], opts)
-        return Work([work], outputs[0], lambda: put_back(outputs[0], whole), self._waiter)
+        data, = in_order(inputs)
+        whole = self._room(data)
+        call = ("all_gather", data.data_ptr(), whole.data_ptr(), bytes_of(whole), BYTES)
+        return self._carry_out(opts, [call], outputs[0], whole, data)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=AllgatherOptions()):
         return self._all([self.all_gather_single(*each, opts) for each in zip(outputs, inputs)])
@@ -136,14 +137,17 @@ class Group(Calls):
 
     @collective("all_to_all")
     def alltoall(self, outputs, inputs, opts=AllToAllOptions()):
-        """Parts of any lengths travel as if all were as long as the longest of any rank."""
+        """Parts of any lengths travel as if all were as long as the longest of any rank, for which the call waits."""
         for name, parts in (("output", outputs), ("input", inputs)):
             if len(parts) != self._size or len({each.dtype for each in [*outputs, *inputs]}) != 1:
                 raise ValueError(f"{name} has {len(parts)} parts, of {parts[0].dtype}; pass one for each of the {self._size} ranks, "
                                  "all of one dtype")
         counts = torch.tensor([[each.numel() for each in parts] for parts in (inputs, outputs)])
         every = torch.empty((self._size, *counts.shape), dtype=counts.dtype)  # [rank][0 sends, 1 expects][peer]
-        self._ranks._run("all_gather", counts.data_ptr(), every.data_ptr(), bytes_of(every), BYTES)
+        try:
+            self._ranks._run("all_gather", counts.data_ptr(), every.data_ptr(), bytes_of(every), BYTES)
+        except pyddl.Mismatch as why:
+            raise pyddl.Mismatch(f"{why}; where that is all_to_all, pass splits on every rank or on none") from None
         for target, peer in (every[:, 0] != every[:, 1].T).nonzero().flip(1).tolist()[:1]:
             raise pyddl.Mismatch(f"all_to_all, rank {self.rank()}: rank {peer} sends {every[peer, 0, target]} elements to rank "
                                  f"{target}, which expects {every[target, 1, peer]}; pass splits that agree")
@@ -154,19 +158,28 @@ class Group(Calls):
         call = ("all_to_all", rooms[0].data_ptr(), rooms[1].data_ptr(), bytes_of(rooms[0]), BYTES)
         return self._carry_out(opts, [call], outputs, arrived, rooms)
 
+    @torch.compiler.disable
     def barrier(self, opts=BarrierOptions()):
         return self._carry_out(opts, [("barrier",)], [], [])
 
     # ---- from one rank to another
 
+    @torch.compiler.disable
     def send(self, tensors, target, tag=0):
-        return self._carry(tensors, self.rank(), target, tag)
+        return self._carry(tensors, self.rank(), self._other("send", target), tag)
 
+    @torch.compiler.disable
     def recv(self, tensors, source, tag=0):
-        return self._carry(tensors, source, self.rank(), tag)
+        return self._carry(tensors, self._other("recv", source), self.rank(), tag)
 
     def recv_anysource(self, _tensors, _tag=0):
         raise pyddl.Unsupported(f"recv, rank {self.rank()}: ddl receives from a rank that it knows; name the source")
+
+    def _other(self, name, rank):
+        if rank == self.rank() or not 0 <= rank < self._size:
+            raise ValueError(f"{name}, rank {self.rank()}: rank {rank} is no other of the {self._size} ranks; name one of them, and "
+                             "copy what is for this rank itself")
+        return rank
 
     def _carry(self, tensors, source, target, tag):
         data = in_order(tensors)

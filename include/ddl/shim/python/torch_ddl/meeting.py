@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks of one host that have nothing but a store of torch in common open a communicator."""
+"""How ranks of one host that have nothing but a store of torch in common open a communicator, and hear of each other's end."""
 
 import ctypes
 import os
@@ -35,6 +35,9 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody):
     end = time.monotonic() + seconds
     turn = store.add(f"turns/{rank}", 1)  # a store may outlive a group, and serve another of its name
 
+    def gone(other):
+        return pyddl.PeerLost(f"rank {rank} of {size}: rank {other} has ended, or left the group; see its own error")
+
     def said(key, other):
         """What a rank says. It is looked for again and again, for a store that waits keeps other threads from it."""
         key = f"{turn}/{key}"
@@ -43,7 +46,7 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody):
             if store.check([key]):
                 return store.get(key).decode()
             if has_ended:
-                raise pyddl.PeerLost(f"rank {rank} of {size}: rank {other} has ended; see its own error")
+                raise gone(other)
             if time.monotonic() > end:
                 raise pyddl.Timeout(f"rank {rank} of {size}: rank {other} did not come within {seconds:g} s; see what it does")
             if given_up.wait(0.001):
@@ -58,38 +61,37 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody):
     if job[0] != "=":
         raise ValueError(f"rank {rank} of {size}: these ranks are on {job}, and meet by themselves on one host only; start all by "
                          "ddlrun -H or mpirun, and for send, recv and groups of some ranks call new_group(backend=\"gloo\")")
+    if ended():  # though it had come before
+        raise gone(1 - rank)
     return functions.open_job(f"torch-{job[1:]}".encode(), rank, size, seconds, place)
 
 
 def announce(store, rank):
-    """Tells the ranks of a group, before they meet, which process this is."""
-    store.set(f"process/{rank}", f"{_place()} {os.getpid()} {_birth(os.getpid())}")
+    """Tells the ranks of a group, before they meet, which process this is, and by which signs they see that it still receives, and
+    still sends: two files, until they are closed. Returns those."""
+    ends = os.pipe()
+    signs = " ".join(f"/proc/{os.getpid()}/fd/{each}={os.fstat(each).st_ino}" for each in ends)
+    store.set(f"process/{rank}", f"{_place()} {signs}")
+    return [open(each, mode, buffering=0) for each, mode in zip(ends, ("rb", "wb"))]
 
 
-def announced(store, rank):
-    """What a rank has told so."""
-    return store.get(f"process/{rank}").decode()
+def announced(store, rank, receives):
+    """A function that says whether a rank, as far as can be seen from here, has ended or will not receive any more, or send."""
+    place, *signs = store.get(f"process/{rank}").decode().rsplit(" ", 2)
+    return (lambda: _is_closed(signs[0 if receives else 1])) if place == _place() else _nobody
 
 
-def has_ended(process):
-    """Whether an announced process has, as far as can be seen from here."""
-    place, number, birth = process.rsplit(" ", 2)
-    return place == _place() and _birth(number) != birth
+def _is_closed(sign):
+    path, number = sign.split("=")
+    try:
+        return os.stat(path).st_ino != int(number)
+    except OSError as why:
+        return not isinstance(why, PermissionError)  # which says nothing
 
 
 def _place():
     """Where numbers of processes have one meaning."""
     return f"{_host()} {os.readlink('/proc/self/ns/pid')}"
-
-
-def _birth(number):
-    """When a process began, which its number alone does not tell; nothing once it has ended."""
-    try:
-        with open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as file:
-            state, *fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if state in "ZX" else fields[18]
 
 
 def _host():

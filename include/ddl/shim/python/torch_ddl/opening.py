@@ -91,7 +91,7 @@ def open_group(options):
     rank, size = options.group_rank, options.group_size
     seconds = options.timeout / datetime.timedelta(seconds=1)
     members = list(options.global_ranks_in_group)
-    announce(options.store, rank)
+    signs = announce(options.store, rank)
     if not members:
         if not pyddl.initialized() and not is_launched():
             process.start(lambda place: open_job(options.store, rank, size, seconds, place))
@@ -104,7 +104,7 @@ def open_group(options):
     else:
         ranks = meet(options.store, rank, size, seconds)
     ranks.set_timeout(seconds)
-    group = Group(ranks, options.store, options.group_id, seconds, _groups.remove)
+    group = Group(ranks, options.store, signs, options.group_id, seconds, _groups.remove)
     _groups.append(group)
     return group
 
@@ -133,13 +133,15 @@ def _choose_device(world):
 
 @atexit.register
 def _end():
-    """At exit. Where the process fails, the other ranks are to hear of it in their calls. A group that cannot end is told, and no
-    other waits for it."""
+    """At exit, which waits for no other rank. Where the process fails, the others are to hear of it in their calls. A group that
+    cannot end is told, and no other waits for it."""
     process.tell_of_failure()
     for group in reversed(_groups[:]):
         try:
             if hasattr(sys, "last_value"):
                 group.abort()
+            else:
+                group.give_up()
             group.shutdown()
         except Exception:  # pylint: disable=broad-except
             traceback.print_exc()

@@ -15,9 +15,9 @@ import time
 import numpy
 import pyddl
 import torch
-from torch.distributed import PrefixStore
+from torch.distributed import DistNetworkError, PrefixStore
 
-from .meeting import announced, has_ended, meet
+from .meeting import announced, meet
 from .tensors import BYTES, bytes_of
 
 
@@ -103,28 +103,33 @@ class _Pair:
             try:
                 if self._ranks is None:
                     self._ranks = self._meet()
-                self._carries = True
                 self._carry(message)
             except Exception as why:  # pylint: disable=broad-except  # told by `wait`
                 message.end(self._in_words_of_group(why))
-            finally:
-                self._carries = False
             del message
         if self._ranks is not None:
             self._ranks.close()
 
     def _meet(self):
-        peer = announced(self._store, self._ends[1 - self.rank])
-        store = PrefixStore("pair/{}/{}".format(*self._ends), self._store)
-        return meet(store, self.rank, 2, self._seconds, self._given_up, lambda: has_ended(peer))
+        try:
+            ended = announced(self._store, self._ends[1 - self.rank], receives=self.rank == 0)
+            store = PrefixStore("pair/{}/{}".format(*self._ends), self._store)
+            return meet(store, self.rank, 2, self._seconds, self._given_up, ended)
+        except DistNetworkError:
+            raise pyddl.PeerLost(f"rank {self.rank}: rank {1 - self.rank} has ended, or who holds the group's store has; see "
+                                 "its own error") from None
 
     def _carry(self, message):
         raise NotImplementedError
 
     def _move(self, address, size):
-        if self._given_up.is_set():
-            raise pyddl.Interrupted(f"rank {self.rank}: the program gave up before the message went")
-        self._ranks._run("broadcast", address, size, BYTES, 0)
+        self._carries = True
+        try:
+            if self._given_up.is_set():
+                raise pyddl.Interrupted(f"rank {self.rank}: the program gave up before the message went")
+            self._ranks._run("broadcast", address, size, BYTES, 0)
+        finally:
+            self._carries = False
 
     def _in_words_of_group(self, why):
         """An error names the ranks of the group, not those of the pair."""
