@@ -82,7 +82,7 @@ public:
 
     Host& host() noexcept { return host_; }
     std::size_t chunk_bytes(std::size_t) const noexcept { return chunk_bytes_; }
-    int slots() const noexcept { return static_cast<int>(slots_.size()); }
+    int slot_count() const noexcept { return static_cast<int>(slots_.size()); }
     std::byte* slot(int index, std::size_t bytes) {
         auto& memory = at(index).memory;
         if (memory.size() < bytes) {

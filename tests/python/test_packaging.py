@@ -3,6 +3,8 @@
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -31,6 +33,14 @@ def run(words, timeout):
     assert done.returncode == 0, said
 
 
+def run_path(library):
+    """The folders in which `library` looks for others; an empty name stands for whatever folder a program runs in."""
+    done = subprocess.run(["readelf", "-d", library], env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True,
+                          timeout=60, check=True)
+    found = re.search(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", done.stdout)
+    return found[1].split(":") if found else []
+
+
 @pytest.mark.skipif(not all(os.path.exists(os.path.join(LIBRARIES, f"lib{name}.so.0")) for name in ("ddl", "ddl_pack", "dl_comm")),
                     reason="the libraries are not built; DDL_LIBRARY_PATH names none")
 def test_a_wheel_installs_and_runs(tmp_path, environment):
@@ -47,9 +57,13 @@ def test_a_wheel_installs_and_runs(tmp_path, environment):
                  "dl_comm/__init__.py", "ml_comm/__init__.py", "torch_ddl/__init__.py",
                  "ddl/__init__.py", "ddl/py.typed", "pyddl/lib/ddl_MDR.so"):
         assert name in names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     points = next(name for name in names if name.endswith(".dist-info/entry_points.txt"))
     assert "[torch.backends]\nddl=torch_ddl:register\n" in zipfile.ZipFile(wheels[0]).read(points).decode().replace(" ", "")
     pip(python, "install", "--no-deps", wheels[0])
+    for library in tmp_path.glob("venv/lib/python*/site-packages/pyddl/lib/*"):
+        folders = run_path(library)
+        assert "" not in folders and not any(folder.startswith(os.environ["DDL_TEST_BUILD"]) for folder in folders), library
     variables = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "DDL_LIBRARY_PATH")}
     program = tmp_path / "program.py"
     program.write_text("import numpy, pyddl, dl_comm, ml_comm\npyddl.init()\ndata = numpy.ones(10)\npyddl.allreduce(data)\n"
@@ -63,6 +77,14 @@ def test_a_wheel_installs_and_runs(tmp_path, environment):
     done = subprocess.run([python, "-c", "import ctypes, ddl\nprint(ctypes.CDLL(ddl.operator_library()))"], env=variables,
                           capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)  # without a launcher
     assert f"{tmp_path}" in done.stdout and "pyddl/lib/ddl_MDR.so" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no cmake")
+def test_what_has_no_sources_says_so(tmp_path):
+    shutil.copy(conftest.PACKAGES / "CMakeLists.txt", tmp_path)  # as in an sdist, which holds the Python packages alone
+    done = subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build"], capture_output=True, text=True, timeout=300,
+                          check=False)
+    assert done.returncode != 0 and "DDL_BUILT_LIBRARIES" in done.stderr, done.stderr
 
 
 def test_one_version_everywhere():

@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(with_ddl_debug_a_line_tells_its_place_in_the_source) {
         line = lines.words();
     }
     ::unsetenv("DDL_DEBUG");
-    BOOST_TEST(line.starts_with("[DDL DEBUG] "), line);
+    BOOST_TEST(line.starts_with("[DDL DEBUG] ddl/shim/ibm/ddl.cpp:"), line);
     BOOST_TEST(line.find("ddl.cpp:") < line.find(" [ERROR DDL-1-6] "), line);
 }
 

@@ -20,7 +20,7 @@ struct exchanged_rider {
     static constexpr bool in_place = false;
 
     contract_room room;
-    int slots;
+    int slot_count;
     std::size_t each;  // bytes of a block
 
     /// Whether blocks of `each` bytes for each rank ride.
@@ -49,10 +49,10 @@ struct exchanged_rider {
     }
 
 private:
-    std::byte* packed() const noexcept { return room.packed_behind(static_cast<std::size_t>(slots) * each); }
+    std::byte* packed() const noexcept { return room.packed_behind(static_cast<std::size_t>(slot_count) * each); }
     template <class Act>
     void for_each_leaving(int rank, int round, const Act& act) const {
-        for (int index = 0; index < slots; ++index)
+        for (int index = 0; index < slot_count; ++index)
             if (((index ^ rank) >> round & 1) != 0) act(slot(index));
     }
 };

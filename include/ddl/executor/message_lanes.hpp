@@ -148,9 +148,9 @@ struct lane {
     bool combines;
     int last;  // leg
     lane_position posted;
-    lane_position moved;  // sent or received
-    lane_position used;   // of arrivals: combined, if they are operands
-    std::byte* slots;     // for arrivals, if operands have no room of their own
+    lane_position moved;   // sent or received
+    lane_position used;    // of arrivals: combined, if they are operands
+    std::byte* slot_room;  // for arrivals, if operands have no room of their own
 
     bool finished() const noexcept { return (sends ? moved : used).leg < 0; }
 };
@@ -226,9 +226,9 @@ arrivals arrivals_of(const Transport& wire, const Program& program, int round, B
         lanes += is_first;
     }
     // with lanes that combine nothing beside these, each has fewer
-    const std::size_t slots = static_cast<std::size_t>(lanes * cut.segments(lanes, result.slot)) * result.slot;
-    result.own_room = result.own_room || all <= slots;
-    result.bytes = result.own_room ? all : slots;
+    const std::size_t in_slots = static_cast<std::size_t>(lanes * cut.segments(lanes, result.slot)) * result.slot;
+    result.own_room = result.own_room || all <= in_slots;
+    result.bytes = result.own_room ? all : in_slots;
     return result;
 }
 

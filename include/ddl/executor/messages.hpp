@@ -203,7 +203,7 @@ private:
         for (const int used = lane_count_ * depth_; ticket_count_ < used; ++ticket_count_)
             std::construct_at(tickets_ + ticket_count_);
         for (int i = 0; i < lane_count_; ++i) {
-            lanes_[i].slots = free;
+            lanes_[i].slot_room = free;
             if (lanes_[i].combines && !operands_.own_room) free += static_cast<std::size_t>(depth_) * operands_.slot;
         }
     }
@@ -250,7 +250,7 @@ private:
     }
     std::byte* arrival(const lane& from, const lane_position& here) const noexcept {
         if (std::byte* const own = legs_[here.leg].arrival; own != nullptr) return own + here.at;
-        return from.slots + static_cast<std::size_t>(here.count % depth_) * operands_.slot;
+        return from.slot_room + static_cast<std::size_t>(here.count % depth_) * operands_.slot;
     }
 
     /// Sends or receives what the lane has room for.

@@ -45,7 +45,7 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
     const std::size_t half = each * static_cast<std::size_t>(blocks.parts);
     constexpr bool apart = Halves == slot_halves::apart;
     const std::size_t room = (apart ? 2 * half : half) * sizeof(Element);
-    const std::size_t slots = std::min(static_cast<std::size_t>(ranks.slots()), chunks);  // that are used
+    const std::size_t used = std::min(static_cast<std::size_t>(ranks.slot_count()), chunks);  // slots
     const auto length = [&](std::size_t chunk, int block) {
         return segment_length(blocks.length(block), chunk * each, each);
     };
@@ -67,7 +67,7 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
     };
     const auto fetch = [&](std::size_t chunk) {
         if (chunk >= chunks) return;
-        const int slot = static_cast<int>(chunk % slots);
+        const int slot = static_cast<int>(chunk % used);
         static_cast<void>(ranks.slot(slot, room));
         each_run(in, chunk, [&](std::size_t at, const Element* from, std::size_t count) {
             ranks.fetch(slot, at * sizeof(Element), reinterpret_cast<const std::byte*>(from), count * sizeof(Element));
@@ -85,12 +85,12 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
     });
     try {
         or_tell([&] {
-            ranks.arrive(static_cast<int>(slots));
-            for (std::size_t chunk = 0; chunk < slots; ++chunk) fetch(chunk);
+            ranks.arrive(static_cast<int>(used));
+            for (std::size_t chunk = 0; chunk < used; ++chunk) fetch(chunk);
         });
         if constexpr (Whole::compares) compare_levels<Whole>(ranks.host(), whole);
         for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-            const int slot = static_cast<int>(chunk % slots);
+            const int slot = static_cast<int>(chunk % used);
             Element* data = nullptr;
             or_tell([&] {
                 ranks.await(slot);
@@ -102,14 +102,14 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
                     ranks.store(slot, (apart ? half + at : at) * sizeof(Element), reinterpret_cast<std::byte*>(to),
                                 count * sizeof(Element));
                 });
-                fetch(chunk + slots);
+                fetch(chunk + used);
             };
             if (chunk + 1 < chunks) or_tell(pass_on);
             else pass_on();  // nobody waits any more
         }
     } catch (...) {
         // no copy may run on in buffers that go with the exception
-        for (std::size_t slot = 0; slot < slots; ++slot) {
+        for (std::size_t slot = 0; slot < used; ++slot) {
             try {
                 ranks.await(static_cast<int>(slot));
             } catch (const error&) {
@@ -118,7 +118,7 @@ void stage(Transport& ranks, const call& whole, partition blocks, device_blocks<
         }
         throw;
     }
-    for (std::size_t slot = 0; slot < slots; ++slot) ranks.await(static_cast<int>(slot));
+    for (std::size_t slot = 0; slot < used; ++slot) ranks.await(static_cast<int>(slot));
 }
 
 template <class Schedule, class Checking, class Op, class Element, staging_transport Transport>
@@ -228,8 +228,8 @@ template <collective What, class Schedule, class Op, class Element, staging_tran
 void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     using host = host_of<Transport>;
     const std::size_t chunk = ranks.chunk_bytes(count * sizeof(Element));
-    line.append("through host memory in chunks of %zu bytes, %d on their way, each over %s: ", chunk, ranks.slots(),
-                host::name);
+    line.append("through host memory in chunks of %zu bytes, %d on their way, each over %s: ", chunk,
+                ranks.slot_count(), host::name);
     const std::size_t most = chunk / sizeof(Element);
     explain_way<What, schedule_of<Schedule, What, Op, host>, Op, Element>(line, ranks.host(), in,
                                                                           count < most ? count : most);

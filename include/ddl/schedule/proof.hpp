@@ -2,12 +2,12 @@
 #pragma once
 
 #include <ddl/schedule/hierarchical.hpp>
+#include <ddl/schedule/proof_vector.hpp>
 #include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace ddl {
 
@@ -218,22 +218,22 @@ private:
     Program program_;
     int ranks_;
     int chunks_;
-    std::vector<contributors> held_;
-    std::vector<span> spans_;
-    std::vector<std::size_t> inbox_begin_;
-    std::vector<std::size_t> inbox_end_;
-    std::vector<message> inbox_;
-    std::vector<contributors> values_;
-    std::vector<span> value_spans_;
-    std::vector<std::size_t> cursor_;  // for each sender its next message to the rank at hand
-    std::vector<long long> stamp_;     // the round and rank that last used a chunk
-    std::vector<action> writer_;       // and how
+    proof_vector<contributors> held_;
+    proof_vector<span> spans_;
+    proof_vector<std::size_t> inbox_begin_;
+    proof_vector<std::size_t> inbox_end_;
+    proof_vector<message> inbox_;
+    proof_vector<contributors> values_;
+    proof_vector<span> value_spans_;
+    proof_vector<std::size_t> cursor_;  // for each sender its next message to the rank at hand
+    proof_vector<long long> stamp_;     // the round and rank that last used a chunk
+    proof_vector<action> writer_;       // and how
 };
 
 /// For each chunk the rank that owns it between reduce-scatter and all-gather; -1 if nobody, -2 if two do.
 template <program Program>
-constexpr std::vector<int> owners(const Program& halves) {
-    std::vector<int> result(static_cast<std::size_t>(halves.chunks()), -1);
+constexpr proof_vector<int> owners(const Program& halves) {
+    proof_vector<int> result(static_cast<std::size_t>(halves.chunks()), -1);
     for (int rank = 0; rank < halves.size(); ++rank)
         for (int i = 0; i < owned_ranges(halves, rank); ++i) {
             const chunk_range range = owned(halves, rank, i);

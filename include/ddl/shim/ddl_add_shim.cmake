@@ -18,10 +18,6 @@
 # EXPORTS: more symbols, of SOURCES. A COMPANION is the library beside this one that holds what needs MPI, loaded when
 # MPI is there; COMPANION_OF makes one.
 include_guard(GLOBAL)
-set(DDL_SHIM_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
-set(DDL_SHIM_SOURCES communicators companion device_memory examine memory movable names numpy plan python requests run staging start)
-list(TRANSFORM DDL_SHIM_SOURCES PREPEND "${DDL_SHIM_FOLDER}/face/")
-list(TRANSFORM DDL_SHIM_SOURCES APPEND ".cpp")
 
 function(ddl_add_shim target)
   cmake_parse_arguments(PARSE_ARGV 1 shim "" "VERSION;SOVERSION;COMPANION;COMPANION_OF"
@@ -78,14 +74,18 @@ function(ddl_add_shim target)
       string(APPEND openers "opener_of<${transport}>(), ")
     endif()
   endforeach()
+  set(faces "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/face")  # functions are known in every folder, variables of this file in one
   set(exports ${shim_EXPORTS})
   if(shim_COMPANION_OF)
     list(APPEND exports ddl_companion)
-    target_sources(${target} PRIVATE "${DDL_SHIM_FOLDER}/face/as_companion.cpp")
+    target_sources(${target} PRIVATE "${faces}/as_companion.cpp")
     target_link_libraries(${target} PRIVATE ${shim_COMPANION_OF})
   else()
     list(APPEND exports "ddl_*")
-    target_sources(${target} PRIVATE ${DDL_SHIM_SOURCES})
+    foreach(source IN ITEMS communicators companion device_memory examine memory movable names numpy plan python requests
+        run staging start)
+      target_sources(${target} PRIVATE "${faces}/${source}.cpp")
+    endforeach()
   endif()
   ddl_write_shim_file(${target} "${folder}/openers.cpp" "// Written by ddl_add_shim.
 ${includes}#include <ddl/shim/over_transport.hpp>

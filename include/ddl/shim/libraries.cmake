@@ -70,8 +70,7 @@ file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/dl_comm.map" CONTENT "{ globa
 target_link_options(dl_comm PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/dl_comm.map" "-Wl,-Bsymbolic"
   "-Wl,--no-undefined")
 set_target_properties(dl_comm PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR}
-  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
-  BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
 target_compile_options(dl_comm PRIVATE "$<$<CONFIG:>:-O2>")
 
 add_library(ddl_MDR SHARED)
@@ -83,8 +82,17 @@ file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/ddl_MDR.map" CONTENT "{ globa
 target_link_options(ddl_MDR PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/ddl_MDR.map" "-Wl,-Bsymbolic"
   "-Wl,--no-undefined" "-Wl,-z,nodelete")  # TensorFlow keeps pointers to its kernels
 set_target_properties(ddl_MDR PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-  CXX_EXTENSIONS OFF BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+  CXX_EXTENSIONS OFF)
 target_compile_options(ddl_MDR PRIVATE "$<$<CONFIG:>:-O2>")
+
+# In the folder of the build as installed, for wheels are made of either: they look for each other beside them, for MPI where it
+# was found, and nowhere else.
+set_target_properties(ddl_shim ddl_pack dl_comm ddl_MDR PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON
+  INSTALL_RPATH_USE_LINK_PATH ON)
+# the places in the source that lines of errors tell are of ddl, not of the machine that built it
+get_filename_component(ddl_headers "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/ibm/ddl.cpp" "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl_mpi.cpp" PROPERTIES
+  COMPILE_OPTIONS "-fmacro-prefix-map=${ddl_headers}/=")
 
 # One folder of headers and one of libraries, as clients of old expect them; `-lddl -lddl_pack -ldl_comm`.
 foreach(header IN ITEMS ddl.h ddl.hpp ddl_mpi.hpp dl_comm.h)

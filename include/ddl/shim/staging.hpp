@@ -22,7 +22,7 @@ public:
         if (driver_ == nullptr) return;
         try {
             for (int i = 0; i < shape_.streams; ++i) streams_.push_back(driver_->make_stream());
-            for (int i = 0; i < slots(); ++i) events_.push_back(driver_->make_event());
+            for (int i = 0; i < slot_count(); ++i) events_.push_back(driver_->make_event());
         } catch (...) {
             release();
             throw;
@@ -35,7 +35,7 @@ public:
     const void* context() const noexcept { return context_; }
     std::size_t chunk_bytes(std::size_t passing) const noexcept { return shape_.chunk_of(passing); }
     /// One is with the host, one on its way there, and one on its way back.
-    int slots() const noexcept { return std::max(3, shape_.streams); }
+    int slot_count() const noexcept { return std::max(3, shape_.streams); }
 
     /// So many bytes, at least; what was in them before may be lost.
     std::byte* room(std::size_t bytes) {
@@ -62,7 +62,7 @@ public:
         if (driver_ != nullptr) driver_->await(event_of(slot));
     }
     void await_all() {
-        for (int slot = 0; slot < slots(); ++slot) await(slot);
+        for (int slot = 0; slot < slot_count(); ++slot) await(slot);
     }
 
 private:

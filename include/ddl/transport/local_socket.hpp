@@ -105,7 +105,7 @@ private:
     struct address {
         explicit address(std::string_view name) noexcept {
             to.sun_family = AF_UNIX;  // the path begins with a zero byte, which makes it abstract
-            const int user = std::snprintf(to.sun_path + 1, 24, "ddl-%u-", static_cast<unsigned>(::geteuid()));
+            const int user = std::snprintf(to.sun_path + 1, 24, "ddl-%u-", unsigned{::geteuid()});
             const std::size_t before = 1 + static_cast<std::size_t>(user);
             std::memcpy(to.sun_path + before, name.data(), name.size());
             length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + before + name.size());

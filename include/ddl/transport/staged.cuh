@@ -62,7 +62,7 @@ public:
     // what it asks of one that stages
     HostTransport& host() noexcept { return side_->host; }
     std::size_t chunk_bytes(std::size_t passing) const noexcept { return side_->shape.chunk_of(passing); }
-    int slots() const noexcept { return side_->shape.streams; }
+    int slot_count() const noexcept { return side_->shape.streams; }
 
     std::byte* slot(int index, std::size_t bytes) {
         slot_memory& one = at(index);
@@ -123,9 +123,9 @@ private:
     struct rank_side {
         rank_side(HostTransport& wire, const staging_shape& how)
             : host{wire}, shape{how}, device{current_device(wire, how)}, ready{nullptr, device, wire.rank()},
-              fetched{nullptr, device, wire.rank()}, slots(static_cast<std::size_t>(how.streams)) {
+              fetched{nullptr, device, wire.rank()}, all_slots(static_cast<std::size_t>(how.streams)) {
             try {
-                for (slot_memory& one : slots)
+                for (slot_memory& one : all_slots)
                     require_cuda(cudaStreamCreateWithFlags(&one.stream, cudaStreamNonBlocking), "cudaStreamCreate",
                                  wire.rank(), device);
             } catch (...) {
@@ -139,7 +139,7 @@ private:
 
         void release() noexcept {
             // whatever these say, there is nobody left to tell
-            for (const slot_memory& one : slots) {
+            for (const slot_memory& one : all_slots) {
                 if (one.stream != nullptr) {
                     quietly(cudaStreamSynchronize(one.stream));  // copies that a failed call left
                     quietly(cudaStreamDestroy(one.stream));
@@ -154,12 +154,12 @@ private:
         cuda_moment ready;    // when the caller's stream has come to the call
         cuda_moment fetched;  // when the last chunk has
         bool in_turn = false;
-        std::vector<slot_memory> slots;
+        std::vector<slot_memory> all_slots;
     };
 
     staged(std::shared_ptr<rank_side> side, cudaStream_t stream) noexcept : side_{std::move(side)}, stream_{stream} {}
 
-    slot_memory& at(int index) { return side_->slots[static_cast<std::size_t>(index)]; }
+    slot_memory& at(int index) { return side_->all_slots[static_cast<std::size_t>(index)]; }
     void check(cudaError_t status, const char* operation) const { require_cuda(status, operation, rank(), device()); }
     void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
         if (bytes == 0) return;

@@ -18,7 +18,7 @@ concept staging_transport =
                                         const std::byte* data, std::size_t at, std::size_t bytes) {
         requires communicator<std::remove_reference_t<decltype(ranks.host())>>;
         { ranks.chunk_bytes(bytes) } -> std::same_as<std::size_t>;  // of a chunk where so many pass
-        { ranks.slots() } -> std::same_as<int>;
+        { ranks.slot_count() } -> std::same_as<int>;
         { ranks.slot(slot, bytes) } -> std::same_as<std::byte*>;  // at least so many bytes
         ranks.arrive(slot);  // what the caller has begun ends before any fetch; so many slots, the first, will be used
         ranks.require_reachable("in", data, bytes, where);  // throws where copies could not reach it

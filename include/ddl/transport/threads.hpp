@@ -72,7 +72,7 @@ public:
         return reinterpret_cast<std::uintptr_t>(data);
     }
     std::byte* mapped(int, std::uint64_t address, std::size_t) const noexcept {
-        return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+        return reinterpret_cast<std::byte*>(std::uintptr_t{address});
     }
 
 private:

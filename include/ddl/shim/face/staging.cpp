@@ -180,7 +180,7 @@ private:
         const std::size_t bytes = how_.element_bytes;
         const std::size_t each = std::max<std::size_t>(1, chunk_bytes / bytes);
         const std::size_t chunks = (total_ + each - 1) / each;
-        const auto slots = static_cast<std::size_t>(room_->slots());
+        const auto slots = static_cast<std::size_t>(room_->slot_count());
         const bool in_place = context_ == nullptr && operands_.size() == 1;  // nothing is to be copied
         std::byte* room = nullptr;
         const auto length = [&](std::size_t chunk) { return std::min(each, total_ - chunk * each); };
