@@ -198,6 +198,7 @@ BOOST_AUTO_TEST_CASE(a_message_longer_than_its_receive_is_an_error_with_the_word
     BOOST_TEST((failure.code() == ddl::errc::system));
     BOOST_TEST(says(failure, "test, rank " + std::to_string(wire.rank()) + ": MPI_"), failure.what());
     BOOST_TEST(says(failure, "truncated"), failure.what());
+    BOOST_TEST(!says(failure, "\n"), "on one line, of however many MPI makes its words");
     MPI_Barrier(MPI_COMM_WORLD);
 }
 

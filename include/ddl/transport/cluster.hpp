@@ -54,7 +54,7 @@ public:
     int rank() const noexcept { return wire_.rank(); }
     int size() const noexcept { return wire_.size(); }
 
-    /// The ranks of this rank's node, in the order of their ranks, by which its errors call them.
+    /// The ranks of this rank's node, in the order of their ranks here, by which errors name who is waited for in vain.
     shared_memory& node() noexcept { return *node_; }
     /// All ranks.
     mpi& wire() noexcept { return wire_; }

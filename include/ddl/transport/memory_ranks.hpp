@@ -110,7 +110,7 @@ public:
                     elsewhere, where.operation);
     }
 
-    /// Errors call its ranks by these numbers from now on, if they are known by others to those who read them.
+    /// From now on errors of waits call its ranks by these numbers: those that they have where the whole call is made.
     void call_ranks(std::vector<int> numbers) noexcept { numbers_ = std::move(numbers); }
 
     /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
