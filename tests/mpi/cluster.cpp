@@ -362,6 +362,25 @@ BOOST_AUTO_TEST_CASE(errors_of_a_node_name_the_call_and_the_ranks_of_the_cluster
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+BOOST_AUTO_TEST_CASE(errors_between_nodes_name_the_ranks_of_the_cluster_however_they_are_dealt) {
+    ddl::cluster world = dealt(2);
+    if (world.ordered()) return;
+    // ring: the first rank of the first node waits for that of the last, which the wire, node by node, counts higher
+    const int absent = world.nodes() - 1;
+    world.set_timeout(ddl::timeout{world.rank() == 0 ? 0.3 : patient.seconds});
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world.rank() != absent) {
+        std::vector<float> values(1000);
+        const ddl::error failure = failure_of(
+            [&] { ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>, ddl::unchecked>(world, values); });
+        const std::string cause =
+            "allreduce, rank 0, round 0: rank " + std::to_string(absent) + " did not answer within 0.3 s";
+        BOOST_TEST(says(failure, ddl::errc::timeout, cause.c_str()), failure.what());
+        BOOST_TEST(failure.rank() == world.rank());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_whose_node_gets_no_memory_is_heard_of_on_all_nodes) {
     const ddl::timeout soon{0.5};
     rlimit files{};

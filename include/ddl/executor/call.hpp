@@ -234,7 +234,7 @@ private:
     }
     [[gnu::cold, gnu::noinline]] void tell_in_general() noexcept {
         text words;
-        words.append("%s, rank %d: an exception ended the call half done", operation_, ranks_.rank());
+        words.append("%s, rank %d: an exception ended the call half done", operation_, called(ranks_, ranks_.rank()));
         ranks_.fail(errc::broken, words.c_str());
     }
 

@@ -28,9 +28,9 @@ public:
         if (!waiting_.pause()) return;
         wire_.listen(where_);
         if (!waiting_.expired()) return;
-        const error failure(errc::timeout, where_.operation, wire_.rank(), where_.round,
-                            "rank %d did not answer within %g s; see what holds it up, or set a longer timeout", peer,
-                            waiting_.limit());
+        const error failure(errc::timeout, where_.operation, called(wire_, wire_.rank()), where_.round,
+                            "rank %d did not answer within %g s; see what holds it up, or set a longer timeout",
+                            called(wire_, peer), waiting_.limit());
         wire_.fail(errc::timeout, failure.what());
         throw failure;
     }

@@ -5,6 +5,7 @@
 #include <ddl/transport/mpi.hpp>
 #include <ddl/transport/shared_memory.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -189,17 +190,16 @@ private:
         }
         firsts_.assign(1, 0);
         for (const int count : members) firsts_.push_back(firsts_.back() + count);
-        std::size_t own = 0;
-        while (seen[own] != node) ++own;
-        bool consecutive = true;
-        for (std::size_t r = 1; r < node_of.size(); ++r)
-            if (node_of[r] != node_of[r - 1] && r != static_cast<std::size_t>(firsts_[index_of(seen, node_of[r])]))
-                consecutive = false;
-        if (!consecutive) reordered_.emplace(wire_.split(0, firsts_[own] + place));
-        std::vector<int> ranks_of_node;
+        std::vector<int> node_by_node(node_of.size());
+        std::vector<int> next{firsts_};
         for (int r = 0; r < size(); ++r)
-            if (node_of[static_cast<std::size_t>(r)] == node) ranks_of_node.push_back(r);
-        return ranks_of_node;
+            node_by_node[static_cast<std::size_t>(next[index_of(seen, node_of[static_cast<std::size_t>(r)])]++)] = r;
+        const std::size_t own = index_of(seen, node);
+        if (!std::is_sorted(node_by_node.begin(), node_by_node.end())) {
+            reordered_.emplace(wire_.split(0, firsts_[own] + place));
+            reordered_->call_ranks(node_by_node);
+        }
+        return {node_by_node.begin() + firsts_[own], node_by_node.begin() + firsts_[own + 1]};
     }
     static std::size_t index_of(const std::vector<int>& seen, int node) noexcept {
         std::size_t index = 0;

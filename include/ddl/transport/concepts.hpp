@@ -114,6 +114,13 @@ concept memory_transport =
         { ranks.mapped(peer, step, bytes) } -> std::same_as<std::byte*>;   // a peer's address, here
     };
 
+/// What errors call rank `rank` of `ranks`: where these are a part of those that make a call, its number among all of them.
+template <class Transport>
+int called(const Transport& ranks, int rank) noexcept {
+    if constexpr (requires { ranks.called(rank); }) return ranks.called(rank);
+    else return rank;
+}
+
 /// Whether the ranks are threads of one process, so that none of them is stopped, or dies, alone: a transport may say
 /// `static constexpr bool one_process = true`.
 template <class Transport>

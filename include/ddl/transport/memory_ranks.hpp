@@ -112,6 +112,7 @@ public:
 
     /// From now on errors of waits call its ranks by these numbers: those that they have where the whole call is made.
     void call_ranks(std::vector<int> numbers) noexcept { numbers_ = std::move(numbers); }
+    int called(int rank) const noexcept { return numbers_.empty() ? rank : numbers_[static_cast<std::size_t>(rank)]; }
 
     /// Tells all ranks that this one leaves a collective half done: they throw wherever they wait. The first call counts.
     void fail(errc code, const char* words) noexcept {
@@ -198,8 +199,6 @@ private:
         if (kept.data != nullptr) derived().deallocate(kept.data, kept.bytes);
         kept = {};
     }
-
-    int called(int peer) const noexcept { return numbers_.empty() ? peer : numbers_[static_cast<std::size_t>(peer)]; }
 
     /// Waits until `flag`, which `peer` writes, is `value` or more.
     void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int peer, const call_site& where) {

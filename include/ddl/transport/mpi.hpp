@@ -59,10 +59,11 @@ public:
 
     mpi(mpi&& from) noexcept
         : ranks_{(settle(from.queue_), std::exchange(from.ranks_, MPI_COMM_NULL))},
-          marked_{std::exchange(from.marked_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_}, id_{from.id_},
-          placement_{std::move(from.placement_)}, limit_{from.limit_}, mpi_ended_{from.mpi_ended_},
-          operation_{from.operation_}, calls_{from.calls_}, broken_{from.broken_}, told_{from.told_},
-          fault_{from.fault_}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+          marked_{std::exchange(from.marked_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_},
+          numbers_{std::move(from.numbers_)}, id_{from.id_}, placement_{std::move(from.placement_)},
+          limit_{from.limit_}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, calls_{from.calls_},
+          broken_{from.broken_}, told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)},
+          queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -108,7 +109,7 @@ public:
     void begin(const call_site& where) {
         queue_in(queue_, where, rank_).drain();
         if (mpi_ended_->load(std::memory_order_relaxed))
-            throw error(errc::broken, where.operation, rank_, where.round,
+            throw error(errc::broken, where.operation, called(rank_), where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
         // of what is new the first wait hears. To look costs as much as a short message, and more where ranks share cores
@@ -166,6 +167,10 @@ public:
         hear();
         if (broken_) leave(where);
     }
+
+    /// From now on errors call its ranks by these numbers: those that they have where the whole call is made.
+    void call_ranks(std::vector<int> numbers) noexcept { numbers_ = std::move(numbers); }
+    int called(int rank) const noexcept { return numbers_.empty() ? rank : numbers_[static_cast<std::size_t>(rank)]; }
 
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
@@ -259,7 +264,7 @@ private:
         return mpi_runtime::duplicate(ranks, limit, name);
     }
 
-    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, rank_); }
+    void check(int code, const char* call) const { mpi_runtime::check(code, call, operation_, called(rank_)); }
 
     [[gnu::always_inline]] ticket post_send(MPI_Comm ranks, int peer, const void* data, std::size_t bytes, int tag) {
         ticket result;
@@ -305,7 +310,8 @@ private:
     }
 
     [[noreturn]] void leave(const call_site& where) {
-        throw std::exchange(told_, true) ? still_broken(fault_, where, rank_) : peer_gave_up(fault_, where, rank_);
+        const int own = called(rank_);
+        throw std::exchange(told_, true) ? still_broken(fault_, where, own) : peer_gave_up(fault_, where, own);
     }
 
     /// Looks whether a peer has announced a failure.
@@ -359,6 +365,7 @@ private:
     MPI_Comm marked_ = MPI_COMM_NULL;  // where messages bear marks as tags; none if there are too few
     int rank_ = -1;
     int size_ = 0;
+    std::vector<int> numbers_;  // what errors call its ranks; their own numbers if empty
     std::uint64_t id_ = 0;
     mpi_placement placement_;
     timeout limit_;
