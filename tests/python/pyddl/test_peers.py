@@ -31,7 +31,7 @@ same(data, np.full(4, 3))
 
 def test_the_others_hear_of_a_rank_that_gives_up(ranks):
     ranks(2, """
-for why, words in (("", "it does not say why"), ("out of paper \\udcff", "out of paper ?")):
+for why, words in (("", "it does not say why"), ("out of paper \\udcff", "out of paper ?"), (OSError("no ink"), "no ink")):
     part = pyddl.split(0)
     if rank == 1:
         part.abort(why)

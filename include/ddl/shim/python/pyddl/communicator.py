@@ -197,9 +197,9 @@ class Communicator(Arguments):
         """For another thread: ends the call that waits, which breaks the communicator."""
         self._check(functions.interrupt(self._handle))
 
-    def abort(self, why: str = "") -> None:
-        """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words. Waits for nobody."""
-        self._check(functions.abort(self._handle, why.encode("utf-8", "replace") if why else None))
+    def abort(self, why: object = "") -> None:
+        """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words, or those of an exception. Waits for nobody."""
+        self._check(functions.abort(self._handle, str(why or "").encode("utf-8", "replace") or None))
 
     def close(self) -> None:
         """Lets go of the communicator."""
