@@ -104,7 +104,6 @@ public:
     }
     ~buffer() {
         if (data_ == nullptr) return;
-        std::destroy_n(data_, count_);
         allocator_.deallocate(data_, count_);
     }
 

@@ -19,7 +19,7 @@
 namespace ddl {
 
 template <class Host>
-inline constexpr fusion_limits fusion_limits_of<nccl<Host>>{1, 0};  // no host may pack what lies in a GPU
+inline constexpr fusion_limits fusion_limits_of<nccl<Host>> = never_packed;
 
 template <class Schedule, class Checking, class Op, class Element, class Host>
 void allreduce_over(nccl<Host>& ranks, const Element* in, Element* out, std::size_t count, const Op&,

@@ -57,6 +57,29 @@ BOOST_AUTO_TEST_CASE(memory_that_they_cannot_is_staged) {
         "windows of 262144 bytes, for peers cannot map this rank's buffer; a ddl::buffer would save the copies");
 }
 
+BOOST_AUTO_TEST_CASE(what_only_moves_is_announced_staged_or_mapped_by_what_a_rank_hands_out) {
+    places::threads::run(2, [](auto& ranks) {
+        const auto says = [](const std::string& line, const std::string& end) {
+            require(line.ends_with("2 ranks: direct, " + end), line);
+        };
+        const std::string announced = "up to 48 bytes travel with the announcement";
+        const std::string staged =
+            "fused and staged through windows of 262144 bytes, below the 8192 bytes from which buffers are mapped";
+        const std::string mapped =
+            "fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied";
+        std::vector<float> short_half(12), half(1500), whole(3000), long_half(2048), longest(4096);
+        says(ddl::explain(ddl::broadcast_init(ranks, short_half)), announced);
+        says(ddl::explain(ddl::broadcast_init(ranks, half)), staged);
+        says(ddl::explain(ddl::broadcast_init(ranks, long_half)), mapped);
+        std::vector<float> two(24);
+        says(ddl::explain(ddl::all_gather_init(ranks, short_half, two)), announced);
+        says(ddl::explain(ddl::all_gather_init(ranks, half, whole)), staged);
+        says(ddl::explain(ddl::all_gather_init(ranks, long_half, longest)), mapped);
+        says(ddl::explain(ddl::scatter_init(ranks, two, short_half, 0)), staged);
+        says(ddl::explain(ddl::reduce_scatter_init(ranks, whole, half)), mapped);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(a_schedule_that_was_named_is_walked) {
     BOOST_TEST(
         (explained<places::threads, ddl::ring>(100)) ==
@@ -152,7 +175,7 @@ BOOST_AUTO_TEST_CASE(it_is_a_text_that_becomes_a_string) {
         const ddl::text line = ddl::explain(ddl::broadcast_init(ranks, data));
         require(std::string(line) == line.c_str() && line.size() == std::string(line).size(), "they differ");
         require(std::string(line).find(
-                    "broadcast of 1 int32 (4 bytes) over threads, 1 ranks: direct, fused and mapped") == 0,
+                    "broadcast of 1 int32 (4 bytes) over threads, 1 ranks: direct, up to 48 bytes travel") == 0,
                 line.c_str());
     });
 }

@@ -267,12 +267,12 @@ BOOST_AUTO_TEST_CASE(over_levels_an_unchecked_call_too_leaves_the_memory_of_thos
 }
 
 BOOST_AUTO_TEST_CASE(a_communicator_moves_when_its_calls_are_over_and_leaves_one_that_says_so) {
-    places::threads::run(2, [](ddl::threads& ranks) {
+    const auto move_in_the_midst = []<class Transport>(Transport& ranks) {
         for (int i = 0; i < 20; ++i) {
-            auto first = std::make_unique<ddl::threads>(ranks.split(0, ranks.rank()));
+            auto first = std::make_unique<Transport>(ranks.split(0, ranks.rank()));
             std::vector<int> data(5000, 1);
             const auto under_way = ddl::allreduce_async(*first, data);
-            ddl::threads moved{std::move(*first)};
+            Transport moved{std::move(*first)};
             constexpr const char* words = "this communicator was moved from; use the one it moved to";
             require_error(ddl::errc::broken, words, [&] { ddl::barrier(*first); });
             require_error(ddl::errc::broken, words, [&] { ddl::barrier_async(*first); });
@@ -282,5 +282,7 @@ BOOST_AUTO_TEST_CASE(a_communicator_moves_when_its_calls_are_over_and_leaves_one
             ddl::allreduce(moved, data);
             require_all(ranks, data, 4);
         }
-    });
+    };
+    places::threads::run(2, move_in_the_midst);
+    places::messages<1>::run(2, move_in_the_midst);
 }

@@ -108,6 +108,32 @@ struct leaving : ddl::recording {
     std::string steps;
 };
 
+// Tickets that are small numbers, as the handles of many libraries are.
+struct numbered : ddl::recording {
+    struct ticket {
+        int number = -1;
+    };
+    explicit numbered(ddl::recording&& from) : ddl::recording{std::move(from)} {}
+    ticket send(int peer, const void* data, std::size_t bytes, int tag) {
+        return kept(ddl::recording::send(peer, data, bytes, tag));
+    }
+    ticket receive(int peer, void* data, std::size_t bytes, int tag) {
+        return kept(ddl::recording::receive(peer, data, bytes, tag));
+    }
+    bool test(ticket& asked) { return asked.number < 0 || ddl::recording::test(message(asked)); }
+    void cancel(ticket& given_up) noexcept {
+        if (given_up.number >= 0) ddl::recording::cancel(message(given_up));
+    }
+
+private:
+    ticket kept(ddl::recording::ticket posted) {
+        messages.push_back(std::move(posted));
+        return {static_cast<int>(messages.size()) - 1};
+    }
+    ddl::recording::ticket& message(ticket of) noexcept { return messages[static_cast<std::size_t>(of.number)]; }
+    std::vector<ddl::recording::ticket> messages;
+};
+
 // Ranks of `Place` that count the messages that are under way.
 template <class Place>
 struct counting : Place {
@@ -176,6 +202,16 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(schedules_of_a_users_own_run_as_they_are_written, 
                 schedules<own::array_ring, own::chain, own::gossip>::each(
                     [&]<class Schedule>() { sums<Schedule>(ranks, count); });
         });
+}
+
+BOOST_DATA_TEST_CASE(tickets_may_be_of_any_size, data::make({2, 3, 5}), size) {
+    ddl::recording::run(size, [](ddl::recording& ranks) {
+        numbered wire{std::move(ranks)};
+        for (const std::size_t count : {std::size_t{1}, std::size_t{1001}, 3 * segment}) {
+            sums<ddl::ring>(wire, count);
+            sums<ddl::tuned>(wire, count);
+        }
+    });
 }
 
 BOOST_DATA_TEST_CASE(operands_that_share_a_lane_have_room_for_all_that_is_under_way, data::make({9, 10}), size) {

@@ -7,7 +7,6 @@
 #include <ddl/transport/concepts.hpp>
 
 #include <cstdint>
-#include <cstring>
 
 namespace ddl {
 

@@ -49,24 +49,33 @@ text explain_call(Transport& ranks, const void* in, std::size_t count) {
 template <collective What, class Schedule, class Op, class Element, memory_transport Transport>
 void explain_way(text& line, Transport& ranks, const void* in, std::size_t count) {
     const direct_limits& limits = limits_here<Transport>::all();
-    const std::size_t bytes = count * sizeof(Element);
     constexpr bool folds_all = What == collective::allreduce || What == collective::reduce;
-    with_schedule<Schedule>(bytes, [&]<class Chosen>() {
+    constexpr bool own_block = What == collective::all_gather || What == collective::gather;
+    constexpr bool blocks = !folds_all && What != collective::broadcast;
+    const partition cut{count, ranks.size()};
+    // what `in` holds, and what a rank hands out at most
+    const std::size_t given = (own_block ? cut.length(ranks.rank()) : count) * sizeof(Element);
+    const std::size_t parts = own_block ? 1 : static_cast<std::size_t>(ranks.size());
+    const std::size_t bytes = (blocks ? cut.longest() * parts : count) * sizeof(Element);
+    const std::size_t mapped_from = folds_all ? limits.mapped : limits.mapped_move;
+    with_schedule<Schedule>(count * sizeof(Element), [&]<class Chosen>() {
         spelled<Chosen>::append(line);
         if constexpr (!std::same_as<Chosen, direct>) {
             line.append(", walked round by round through windows of %zu bytes, as it was named", ranks.window_bytes());
-        } else if (folds_all && bytes <= notice::room) {
-            line.append(", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them",
-                        notice::room);
+        } else if (bytes <= notice::room) {
+            line.append(
+                folds_all ? ", one-shot: up to %zu bytes travel with the announcement, and every rank folds all of them"
+                          : ", up to %zu bytes travel with the announcement",
+                notice::room);
         } else if (folds_all &&
                    bytes <= limits_here<Transport>::longest_one_shot(ranks, What == collective::allreduce) &&
-                   (bytes < limits.mapped || ranks.address_of(in, bytes) == 0)) {
+                   (bytes < limits.mapped || ranks.address_of(in, given) == 0)) {
             line.append(", one-shot: so few bytes are staged once, and every rank folds all of them");
-        } else if (folds_all && bytes < limits.mapped) {
+        } else if (bytes < mapped_from) {
             line.append(
                 ", fused and staged through windows of %zu bytes, below the %zu bytes from which buffers are mapped",
-                ranks.window_bytes(), limits.mapped);
-        } else if (ranks.address_of(in, bytes) != 0) {
+                ranks.window_bytes(), mapped_from);
+        } else if (ranks.address_of(in, given) != 0) {
             line.append(", fused and mapped: peers can map this rank's buffer, and if all can, nothing is copied");
         } else {
             line.append(

@@ -17,12 +17,13 @@ struct fusion_limits {
     std::size_t together;
     std::size_t alone;
 };
+inline constexpr fusion_limits never_packed{1, 0};  // no host may pack what lies in a GPU
 template <class Transport>
 inline constexpr fusion_limits fusion_limits_of{std::size_t{4} << 20, std::size_t{1} << 20};
 template <memory_transport Transport>
 inline constexpr fusion_limits fusion_limits_of<Transport>{std::size_t{1} << 18, std::size_t{1} << 15};
 template <staging_transport Transport>
-inline constexpr fusion_limits fusion_limits_of<Transport>{1, 0};  // no host may pack what lies in a GPU
+inline constexpr fusion_limits fusion_limits_of<Transport> = never_packed;
 
 /// Many tensors as few vectors: long ones as they are, short ones packed together.
 template <class Element, class Tensors>

@@ -4,8 +4,6 @@
 #include <ddl/executor/grid_meeting.hpp>
 #include <ddl/executor/grid_share.hpp>
 
-#include <algorithm>
-
 namespace ddl {
 
 /// An all-to-all, fused: two ranks halve the pair of blocks that they have for each other, and each exchanges a half. A thread

@@ -36,9 +36,13 @@ public:
         int width = 0;             // transfers in a round at most
         int messages = 0;          // under way at most
         int chunks = 0;            // of the program
+        /// Behind them legs are aligned.
+        std::size_t bytes_of_tickets() const noexcept {
+            return (static_cast<std::size_t>(messages) * sizeof(ticket) + alignof(leg) - 1) / alignof(leg) *
+                   alignof(leg);
+        }
         std::size_t bytes() const noexcept {
-            return arrivals + static_cast<std::size_t>(messages) * sizeof(ticket) +
-                   static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane)) +
+            return arrivals + bytes_of_tickets() + static_cast<std::size_t>(width) * (sizeof(leg) + sizeof(lane)) +
                    static_cast<std::size_t>(chunks) * sizeof(int);
         }
     };
@@ -67,9 +71,9 @@ public:
     message_run(Transport& wire, const call_site& where, const room& has, std::byte* scratch)
         : wire_{wire}, cut_{cut_of(wire)}, in_step_{combine_in_step(wire)}, where_{where}, arrivals_{scratch},
           tickets_{reinterpret_cast<ticket*>(scratch + has.arrivals)},
-          legs_{reinterpret_cast<leg*>(tickets_ + has.messages)}, lanes_{reinterpret_cast<lane*>(legs_ + has.width)},
-          changed_{reinterpret_cast<int*>(lanes_ + has.width)} {
-        static_assert(alignof(leg) <= alignof(std::max_align_t) && sizeof(ticket) % alignof(leg) == 0);
+          legs_{reinterpret_cast<leg*>(scratch + has.arrivals + has.bytes_of_tickets())},
+          lanes_{reinterpret_cast<lane*>(legs_ + has.width)}, changed_{reinterpret_cast<int*>(lanes_ + has.width)} {
+        static_assert(alignof(leg) <= alignof(std::max_align_t));
     }
     message_run(const message_run&) = delete;
     message_run& operator=(const message_run&) = delete;

@@ -8,7 +8,6 @@
 #include <ddl/kernel/fold.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 
 // The collectives of two ranks whose payload is short: each sends the other a message under the mark of its call, and that is all, but for

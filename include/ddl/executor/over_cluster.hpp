@@ -93,7 +93,6 @@ void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const
     const call what = describe<no_op, Accumulator, Schedule>(part_of, count, 0);
     for (int piece = 0; piece < pieces.parts; ++piece) {
         message_call<unchecked, wire_transport> here{wire, what};
-        here.compare();
         const auto place = even_chunks{{pieces.length(piece), across.chunks()}};
         here.template reserve<Accumulator>(across, 0, place);
         here.run(across, data + pieces.first(piece), place, combine_bytes<Accumulator>(op), [&](int round) {

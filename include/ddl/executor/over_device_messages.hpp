@@ -15,7 +15,7 @@
 namespace ddl {
 
 template <device_message_transport Transport>
-inline constexpr fusion_limits fusion_limits_of<Transport>{1, 0};  // no host may pack what lies in a GPU
+inline constexpr fusion_limits fusion_limits_of<Transport> = never_packed;
 
 /// Sends to all peers and receives from all at once: `outgoing(peer)` and `incoming(peer)` are spans of bytes. Returns when
 /// both have been done. Blocks.

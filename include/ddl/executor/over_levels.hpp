@@ -104,7 +104,6 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
                  const Op& op, collective part_of) {
     using phase = std::conditional_t<Gathers, mirror<inside_groups<Inner>>, inside_groups<Inner>>;
     message_call<unchecked, Node> here{node, describe<no_op, Accumulator, Inner>(part_of, shares.cut.count, 0)};
-    here.compare();
     const group_view<phase> program{{down}, node.size(), first, 1};
     const auto place = even_chunks{shares.cut};
     here.template reserve<Accumulator>(program, 0, place);
@@ -113,11 +112,7 @@ void inside_node(Node& node, const inside_groups<Inner>& down, int first, const 
 }
 
 /// An allreduce in place whose calls have been compared, and whose op leaves values unfinished.
-template <class Schedule, class Accumulator, class Op, memory_transport Transport>
-void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
-    allreduce_over<Schedule, unchecked>(ranks, static_cast<const Accumulator*>(data), data, count, op, part_of);
-}
-template <class Schedule, class Accumulator, class Op, message_transport Transport>
+template <class Schedule, class Accumulator, class Op, communicator Transport>
 void fold_in_place(Transport& ranks, Accumulator* data, std::size_t count, const Op& op, collective part_of) {
     allreduce_over<Schedule, unchecked>(ranks, static_cast<const Accumulator*>(data), data, count, op, part_of);
 }

@@ -5,7 +5,6 @@
 #include <ddl/kernel/widest.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #if defined(__x86_64__) && !defined(__CUDACC__)
 #include <immintrin.h>
 #endif

@@ -155,7 +155,7 @@ template <vectors Which, class Places, class Value, class... From>
 
 /// A block of elements of 16 bits, two a word, where it lies. It is read a word at a time, and never copied: a copy may be
 /// made of narrower vectors than the loop loads, which then waits for its stores.
-template <class Narrow, lie>
+template <class Narrow>
 struct pairs {
     const Narrow* from;
 
@@ -197,7 +197,7 @@ template <class Narrow, lie How, class Places, class Value, class... From>
                 results[How == lie::in_planes ? packed_words<Narrow> + at : 2 * at + 1] = second;
             }
         }
-    }(std::conditional_t<std::is_same_v<From, Narrow>, pairs<Narrow, How>, wide_pairs<Narrow, How>>{from}...);
+    }(std::conditional_t<std::is_same_v<From, Narrow>, pairs<Narrow>, wide_pairs<Narrow, How>>{from}...);
     put_bytes(results, to);
 }
 
@@ -225,8 +225,8 @@ template <class Vectors, lie How, class Places, class Value, class... From>
         });
         return right;
     };
-    const bool are_right = set(
-        std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16, How>, wide_pairs<bfloat16, How>>{from}...);
+    const bool are_right =
+        set(std::conditional_t<std::is_same_v<From, bfloat16>, pairs<bfloat16>, wide_pairs<bfloat16, How>>{from}...);
     if (!are_right) return map_pairs<bfloat16, How>(to, value, from...);
     for_each_of<vectors>([&](auto nth) { put_bytes(results[nth], to + nth * places<bfloat16> * Vectors::words); });
 }

@@ -29,8 +29,6 @@ inline constexpr std::size_t stored_at_once =
 #endif
 
 #if defined(__x86_64__) && !defined(__AVX512BW__)
-inline constexpr bool compiled_for_widest = false;
-
 /// `loop`, and all that it calls and that can be inlined, compiled for AVX2. Without FMA: the bits stay those of any machine.
 template <class Loop>
 [[gnu::target("avx2,f16c"), gnu::flatten]] void with_avx2(const Loop& loop) {
@@ -62,8 +60,6 @@ void with(const Loop& loop) {
     else if constexpr (Which == vectors::avx2) with_avx2(loop);
     else loop.template operator()<vectors::compiled>();
 }
-#else
-inline constexpr bool compiled_for_widest = true;
 #endif
 
 /// Runs `loop.operator()<vectors>()` compiled for the widest vectors that the machine has, where the program is compiled for

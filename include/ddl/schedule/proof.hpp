@@ -53,7 +53,7 @@ enum class operand_order : bool { any, ranks };
 ///
 /// The value of a chunk is the set of ranks whose contribution it holds. For up to 64 ranks a set is a word with a bit
 /// for each rank, and the run is exact. Beyond that it is the sum of a 64-bit random weight for each contributor, which
-/// a wrong set meets with a chance of 2^-64. Messages are matched in the order in which MPI would match them, and all
+/// a wrong set meets with a chance of 2^-63. Messages are matched in the order in which MPI would match them, and all
 /// transfers of a round read what was there before it, so a matched program cannot deadlock.
 ///
 /// Cost: time linear in all transfers of all ranks; space linear in ranks times chunks.

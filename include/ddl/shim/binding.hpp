@@ -5,7 +5,6 @@
 #include <cstring>
 #include <dirent.h>
 #include <sched.h>
-#include <sys/types.h>
 
 namespace ddl::shim {
 

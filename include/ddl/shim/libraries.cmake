@@ -44,8 +44,8 @@ function(ddl_add_common_shim target transport)
   endforeach()
 endfunction()
 
-ddl_add_common_shim(ddl_shim ddl::shared_memory SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl.cpp"
-  COMPANION libddl_pack.so.${PROJECT_VERSION_MAJOR})
+set(ddl_companion libddl_pack.so.${PROJECT_VERSION_MAJOR})
+ddl_add_common_shim(ddl_shim ddl::shared_memory SOURCES "${CMAKE_CURRENT_LIST_DIR}/ibm/ddl.cpp" COMPANION ${ddl_companion})
 set_target_properties(ddl_shim PROPERTIES OUTPUT_NAME ddl)
 
 if(TARGET ddl::mpi)
@@ -78,6 +78,7 @@ foreach(source IN ITEMS c_api operators ranks reference)
   target_sources(ddl_MDR PRIVATE "${CMAKE_CURRENT_LIST_DIR}/tensorflow/${source}.cpp")
 endforeach()
 target_link_libraries(ddl_MDR PRIVATE ddl::ddl ddl_shim ${CMAKE_DL_LIBS})
+target_compile_definitions(ddl_MDR PRIVATE "DDL_SHIM_COMPANION=\"${ddl_companion}\"")
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/ddl_MDR.map" CONTENT "{ global: ddl_tensorflow_ranks; local: *; };\n")
 target_link_options(ddl_MDR PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/ddl_MDR.map" "-Wl,-Bsymbolic"
   "-Wl,--no-undefined" "-Wl,-z,nodelete")  # TensorFlow keeps pointers to its kernels

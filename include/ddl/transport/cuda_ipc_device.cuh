@@ -210,16 +210,10 @@ private:
     }
 
     void prepare() {
-        int cooperative = 0;
+        require_cooperative_launch(device_, name, rank_);
         int processors = 0;
         int together = 0;
-        check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device_), "cudaDeviceGetAttribute");
         check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
-        if (cooperative == 0)
-            throw error(errc::system, name, rank_, -1,
-                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang; use "
-                        "ddl::staged",
-                        device_);
         check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&together, run_on_device<no_work>, longest_device_block, 0),
               "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
         most_blocks_ = std::min(together, device_blocks_together) * processors;

@@ -41,10 +41,8 @@ struct cuda_side {
         const std::uint64_t missed = std::atomic_ref{team->faults()[host.rank()]}.load(std::memory_order_acquire);
         if (missed == 0) return;
         host.listen(where);  // whose grid did not come may have said why
-        const error failure(
-            errc::timeout, where.operation, host.rank(), where.round,
-            "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-            static_cast<int>(missed) - 1, host.limit().seconds);
+        const error failure =
+            did_not_arrive(where, host.rank(), static_cast<int>(missed) - 1, host.limit().seconds, "the grid of ");
         host.fail(errc::timeout, failure.what());
         throw failure;
     }

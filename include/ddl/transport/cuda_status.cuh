@@ -59,6 +59,18 @@ inline int require_devices(const char* operation) {
     throw lack_of_devices(operation, status, driver, CUDART_VERSION);
 }
 
+/// Throws unless blocks of a kernel on `device` may wait for each other.
+inline void require_cooperative_launch(int device, const char* operation, int rank) {
+    int cooperative = 0;
+    require_cuda(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute",
+                 rank, device);
+    if (cooperative == 0)
+        throw error(errc::system, operation, rank, -1,
+                    "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang; use "
+                    "ddl::staged",
+                    device);
+}
+
 /// Makes a device the current one of this thread, and then the one before again. If it is current nothing is set: that would
 /// replace a context of the driver's that the program has made current.
 class device_scope {

@@ -128,14 +128,7 @@ private:
     void prepare(int rank, const char* operation) {
         const int device = device_of(rank);
         const device_scope scope{device, rank};
-        int cooperative = 0;
-        require_cuda(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device),
-                     "cudaDeviceGetAttribute", rank, device);
-        if (cooperative == 0)
-            throw error(errc::system, operation, rank, -1,
-                        "CUDA device %d runs no cooperative launch, so blocks that wait for each other could hang; use "
-                        "ddl::staged",
-                        device);
+        require_cooperative_launch(device, operation, rank);
         // registers leave room for `device_blocks_together` of any kernel; the GPU may still run fewer, or lack code for it
         const int most = blocks_at_once(rank, reinterpret_cast<const void*>(&run_on_device<no_work>));
         const int share = most / companions(rank);

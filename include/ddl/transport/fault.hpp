@@ -42,6 +42,14 @@ inline error senseless_elsewhere(const call_site& where, int rank) noexcept {
                  "a rank has called with invalid arguments; see its own error");
 }
 
+/// What a rank throws that has waited its time for `peer`, or for what is its: "the grid of ".
+inline error did_not_arrive(const call_site& where, int rank, int peer, double seconds,
+                            const char* whose = "") noexcept {
+    return error(errc::timeout, where.operation, rank, where.round,
+                 "%srank %d did not arrive within %g s; see what holds it up, or set a longer timeout", whose, peer,
+                 seconds);
+}
+
 /// What a communicator throws that has been moved from.
 [[gnu::cold, gnu::noinline]] inline error moved_from(const call_site& where, int rank) noexcept {
     return error(errc::broken, where.operation, rank, where.round,

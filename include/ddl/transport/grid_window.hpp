@@ -41,7 +41,6 @@ public:
                (((shot % 2) * index(inbox_blocks(static_cast<int>(ranks_))) + index(block)) * ranks_ + index(peer)) *
                    inbox;
     }
-    constexpr std::size_t ranks() const noexcept { return ranks_; }
 
 private:
     static constexpr std::size_t line = 16;  // 128 bytes: what a GPU moves at once

@@ -223,13 +223,10 @@ private:
         // grids of peers that met ours before it gave up use its buffers; none begins later, but nothing here tells of their end
         for (patience waiting{timeout{grace}}; !waiting.pause() || !waiting.expired();) {}
         host().listen(where);  // who did not come may have said why
-        const error failure =
-            host().lost(missed)
-                ? error(errc::peer_lost, where.operation, rank(), where.round, "rank %d has ended; start the job again",
-                        missed)
-                : error(errc::timeout, where.operation, rank(), where.round,
-                        "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-                        missed, limit().seconds);
+        const error failure = host().lost(missed)
+                                  ? error(errc::peer_lost, where.operation, rank(), where.round,
+                                          "rank %d has ended; start the job again", missed)
+                                  : did_not_arrive(where, rank(), missed, limit().seconds, "the grid of ");
         fail(failure.code(), failure.what());
         throw failure;
     }

@@ -30,8 +30,8 @@ struct launcher {
         launcher result;
         for (const auto& [rank, size] : pairs) {
             if (value(rank) == nullptr && value(size) == nullptr) continue;
-            result.size = number<int>(size, 1, "a number of ranks, 1 or more");
-            result.rank = number<int>(rank, 0, "a rank, 0 or more");
+            result.size = number(size, 1, "a number of ranks, 1 or more");
+            result.rank = number(rank, 0, "a rank, 0 or more");
             if (result.rank >= result.size)
                 throw invalid("%s is %d and %s is %d; ranks count from 0", rank, result.rank, size, result.size);
             break;
@@ -48,14 +48,13 @@ private:
         return std::getenv(variable);
     }
 
-    template <class Number>
-    static Number number(const char* variable, Number least, const char* meaning) {
+    static int number(const char* variable, int least, const char* meaning) {
         const char* const words = value(variable);
         if (words == nullptr) throw invalid("%s is not set, its companion is; set both, or none", variable);
         const char* const end = words + std::strlen(words);
-        Number result{};
+        int result = 0;
         const auto [rest, failed] = std::from_chars(words, end, result);
-        if (failed != std::errc{} || rest != end || !(result >= least))
+        if (failed != std::errc{} || rest != end || result < least)
             throw invalid("%s is \"%.40s\"; it takes %s", variable, words, meaning);
         return result;
     }

@@ -36,10 +36,12 @@ public:
         /// comes.
         bool leaves_sender() {
             whereabouts seen = place_.load(std::memory_order_acquire);  // meets the release in `move`
-            if (seen == at_sender && eager_ && claimed(seen)) {
-                kept_.reset(new std::byte[bytes]);
-                move(source_, kept_.get(), kept);
-                return true;
+            if (seen == at_sender && eager_) {
+                if (!kept_) kept_.reset(new std::byte[bytes]);  // before it is claimed: there may be no memory
+                if (claimed(seen)) {
+                    move(source_, kept_.get(), kept);
+                    return true;
+                }
             }
             return seen == kept || seen == taken || seen == withdrawn;
         }

@@ -221,12 +221,9 @@ private:
         } else if (!waiting.expired()) {
             return;
         }
-        error failure = ended >= 0
-                            ? error(errc::peer_lost, where.operation, called(rank_), where.round,
-                                    "rank %d has ended; start the job again", called(ended))
-                            : error(errc::timeout, where.operation, called(rank_), where.round,
-                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-                                    called(peer), waiting.limit());
+        error failure = ended >= 0 ? error(errc::peer_lost, where.operation, called(rank_), where.round,
+                                           "rank %d has ended; start the job again", called(ended))
+                                   : did_not_arrive(where, called(rank_), called(peer), waiting.limit());
         fail(failure.code(), failure.what());
         throw failure;
     }

@@ -33,7 +33,7 @@ public:
     static constexpr const segmenting& host_segments = mpi_placement::host_segments;
     static constexpr const segmenting& whole_segments = mpi_placement::whole_segments;
 
-    class alignas(void*) ticket {
+    class ticket {
     public:
         ticket() = default;
         // one by one: a wide load of both would wait until what has just been stored is written
@@ -350,9 +350,7 @@ private:
                 if (!waiting.pause()) continue;
                 listen(where);
                 if (!waiting.expired()) continue;
-                const error failure(errc::timeout, where.operation, rank_, -1,
-                                    "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-                                    left, waiting.limit());
+                const error failure = did_not_arrive({where.operation}, rank_, left, waiting.limit());
                 fail(failure.code(), failure.what());
                 throw failure;
             }

@@ -12,9 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <random>
-#include <thread>
 #include <vector>
 
 namespace ddl {
@@ -82,7 +80,10 @@ public:
         run(ranks, std::move(body), options{});
     }
 
-    recording(recording&&) noexcept = default;
+    recording(recording&& from) noexcept
+        : network_{(settle(from.queue_), from.network_)}, rank_{from.rank_}, told_{from.told_}, chosen_{from.chosen_},
+          sends_left_{from.sends_left_}, turn_{from.turn_}, chance_{from.chance_}, lanes_{std::move(from.lanes_)},
+          log_{std::move(from.log_)}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
     ~recording() {
         if (queue_) queue_->finish();  // its calls still use the rest
     }
@@ -102,10 +103,10 @@ public:
     void die(std::size_t sends = 0) noexcept { sends_left_ = sends; }
 
     void begin(const call_site& where) {
-        queue_->drain();
+        queue_in(queue_, where, rank_).drain();
         heed_fault(where);
     }
-    call_queue& queue() noexcept { return *queue_; }
+    call_queue& queue() { return queue_in(queue_, {name}, rank_); }
 
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) {
         return scratch_.at_least(bytes, use);
@@ -159,7 +160,7 @@ public:
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
         told_ = true;
-        if (sends_left_ > 0 && network_) network_->fail(code, words);  // it may have moved
+        if (sends_left_ > 0 && queue_) network_->fail(code, words);  // it may have moved
     }
 
     /// A network of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
@@ -175,9 +176,7 @@ public:
             if (!waiting.pause()) continue;
             listen(where);
             if (!waiting.expired()) continue;
-            const error failure(errc::timeout, where.operation, rank_, -1,
-                                "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout",
-                                network_->first_absent(*joined), waiting.limit());
+            const error failure = did_not_arrive(where, rank_, network_->first_absent(*joined), waiting.limit());
             fail(failure.code(), failure.what());
             throw failure;
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/transport/huge_pages.hpp>
 #include <ddl/transport/memory_ranks.hpp>
+#include <ddl/transport/memory_source.hpp>
 #include <ddl/transport/rank_threads.hpp>
 
 #include <atomic>
@@ -10,7 +10,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
 namespace ddl {
@@ -61,13 +60,8 @@ public:
 
     /// Whether a peer's communicator has gone.
     bool lost(int peer) const noexcept { return group_->left[static_cast<std::size_t>(peer)].load(); }
-    std::byte* allocate(std::size_t bytes) {
-        if (bytes > PTRDIFF_MAX) throw std::bad_alloc{};  // `operator new` may round it up to none
-        auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
-        advise_huge_pages(data, bytes);
-        return data;
-    }
-    void deallocate(std::byte* data, std::size_t) noexcept { ::operator delete(data, std::align_val_t{alignment}); }
+    std::byte* allocate(std::size_t bytes) { return memory_source{}.allocate(bytes); }
+    void deallocate(std::byte* data, std::size_t) noexcept { memory_source{}.deallocate(data, 0); }
     std::uint64_t address_of(const void* data, std::size_t) const noexcept {
         return reinterpret_cast<std::uintptr_t>(data);
     }

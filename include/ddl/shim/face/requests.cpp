@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/shim/objects.hpp>
 
-#include <cerrno>
 #include <cmath>
 #include <poll.h>
 
@@ -36,8 +35,7 @@ bool done_within(const progress& call, double seconds) {
     pollfd watched{call.done.descriptor(), POLLIN, 0};
     for (double left = seconds; left > 0; left = end - ddl::now()) {
         const int milliseconds = static_cast<int>(std::ceil(std::min(left, 1e6) * 1000));
-        if (::poll(&watched, 1, milliseconds) > 0) break;
-        if (errno == EINTR) break;  // a signal: the caller may want to see to it
+        if (::poll(&watched, 1, milliseconds) != 0) break;
     }
     return call.done.test();
 }

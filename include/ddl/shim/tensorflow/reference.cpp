@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
-#include <limits>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -46,7 +45,7 @@ using known_to_mpi = std::conditional_t<
 mpi_sum* found_mpi_sum(ddl_communicator* ranks) noexcept {
     const char* const transport = ddl_get_transport(ranks);
     if (transport == nullptr || std::strcmp(transport, "cluster") != 0) return nullptr;
-    void* const library = ::dlopen("libddl_pack.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    void* const library = ::dlopen(DDL_SHIM_COMPANION, RTLD_LAZY | RTLD_NOLOAD);
     return library == nullptr ? nullptr : reinterpret_cast<mpi_sum*>(::dlsym(library, "ddl_sum_by_mpi"));
 }
 
