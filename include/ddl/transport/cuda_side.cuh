@@ -42,7 +42,7 @@ struct cuda_side {
         if (missed == 0) return;
         host.listen(where);  // whose grid did not come may have said why
         const error failure =
-            did_not_arrive(where, host.rank(), static_cast<int>(missed) - 1, host.limit().seconds, "the grid of ");
+            grid_did_not_arrive(where, host.rank(), static_cast<int>(missed) - 1, host.limit().seconds);
         host.fail(errc::timeout, failure.what());
         throw failure;
     }

@@ -42,11 +42,15 @@ inline error senseless_elsewhere(const call_site& where, int rank) noexcept {
                  "a rank has called with invalid arguments; see its own error");
 }
 
-/// What a rank throws that has waited its time for `peer`, or for what is its: "the grid of ".
-inline error did_not_arrive(const call_site& where, int rank, int peer, double seconds,
-                            const char* whose = "") noexcept {
+/// What a rank throws that has waited its time for `peer`.
+inline error did_not_arrive(const call_site& where, int rank, int peer, double seconds) noexcept {
     return error(errc::timeout, where.operation, rank, where.round,
-                 "%srank %d did not arrive within %g s; see what holds it up, or set a longer timeout", whose, peer,
+                 "rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", peer, seconds);
+}
+/// The same for its grid.
+inline error grid_did_not_arrive(const call_site& where, int rank, int peer, double seconds) noexcept {
+    return error(errc::timeout, where.operation, rank, where.round,
+                 "the grid of rank %d did not arrive within %g s; see what holds it up, or set a longer timeout", peer,
                  seconds);
 }
 

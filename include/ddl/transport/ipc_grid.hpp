@@ -223,10 +223,9 @@ private:
         // grids of peers that met ours before it gave up use its buffers; none begins later, but nothing here tells of their end
         for (patience waiting{timeout{grace}}; !waiting.pause() || !waiting.expired();) {}
         host().listen(where);  // who did not come may have said why
-        const error failure = host().lost(missed)
-                                  ? error(errc::peer_lost, where.operation, rank(), where.round,
-                                          "rank %d has ended; start the job again", missed)
-                                  : did_not_arrive(where, rank(), missed, limit().seconds, "the grid of ");
+        const error failure = host().lost(missed) ? error(errc::peer_lost, where.operation, rank(), where.round,
+                                                          "rank %d has ended; start the job again", missed)
+                                                  : grid_did_not_arrive(where, rank(), missed, limit().seconds);
         fail(failure.code(), failure.what());
         throw failure;
     }
