@@ -81,8 +81,9 @@ public:
 
     template <class Communicator>
     buffer(const Communicator& world, std::size_t count) : allocator_{world}, count_{count} {
-        static_assert(std::is_trivially_copyable_v<T>,
-                      "ddl: an element must be trivially copyable; pass plain values, or a struct of them");
+        static_assert(
+            std::is_trivially_copyable_v<T>,
+            "ddl: an element must be trivially copyable, and nothing in it const or volatile; pass plain values, or a struct of them");
         if (count == 0) return;
         data_ = allocator_.allocate(count);
         try {

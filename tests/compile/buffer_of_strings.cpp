@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: ddl: an element must be trivially copyable; pass plain values, or a struct of them
+// expect: ddl: an element must be trivially copyable, and nothing in it const or volatile; pass plain values, or a struct of them
 #include <ddl/buffer.hpp>
 #include <ddl/transport/threads.hpp>
 

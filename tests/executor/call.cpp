@@ -146,6 +146,12 @@ BOOST_AUTO_TEST_CASE(what_the_ranks_call_is_named_before_what_they_bring) {
     BOOST_TEST(words.find("calls reduce, this rank allreduce") != std::string::npos, words);
 }
 
+static_assert(ddl::element_fingerprint<long>() ==
+                  ddl::element_fingerprint<std::conditional_t<sizeof(long) == 8, long long, int>>(),
+              "they are spelled unlike");
+static_assert(ddl::element_fingerprint<int>() != ddl::element_fingerprint<unsigned>());
+static_assert(ddl::element_fingerprint<bool>() != ddl::element_fingerprint<unsigned char>());
+
 BOOST_AUTO_TEST_CASE(a_struct_of_another_size_is_another_element) {
     const call other = describe<ddl::no_op, reading, ddl::ring>(collective::broadcast, 5, 0);
     const call mine = describe<ddl::no_op, float, ddl::ring>(collective::broadcast, 5, 0);

@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <span>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -574,6 +575,29 @@ BOOST_AUTO_TEST_CASE(who_leaves_a_split_that_a_peer_has_given_up_awaits_nothing_
         BOOST_TEST((found != 0) == (wire.rank() == 1), "a receive of the split has taken it");
     }
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_that_destroys_it_takes_nothing_from_its_parent) {
+    auto wire = std::make_unique<ddl::mpi>(MPI_COMM_WORLD, ddl::timeout{20});
+    std::vector<::pid_t> children;
+    for (int i = 0; i < 100; ++i) {
+        if (i % 10 == 3) {  // while messages are under way
+            children.push_back(::fork());
+            if (children.back() == 0) {
+                wire.reset();
+                ::_exit(0);
+            }
+        }
+        std::vector<float> values(1000, 1);
+        BOOST_REQUIRE_NO_THROW(ddl::reduce(*wire, values));
+        BOOST_REQUIRE_NO_THROW(ddl::broadcast(*wire, values));
+        BOOST_TEST(values.back() == static_cast<float>(wire->size()));
+    }
+    for (const ::pid_t child : children) {
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        BOOST_TEST(status == 0);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(word_of_another_communicator_that_had_the_same_number_is_dropped) {

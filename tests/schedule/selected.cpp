@@ -81,7 +81,7 @@ static_assert(!ddl::arguments_of<selected<at_most<64, tree>, ddl::near_at_most<6
 static_assert(!ddl::arguments_of<selected<at_most<64, tree>, ddl::near_at_most<128, 3, 5, ring>>>::fit, "not for all");
 static_assert(!ddl::proves_allreduce<selected<ddl::near_at_most<64, 2, 4, ring_that_stops_early>, otherwise<ring>>>(5));
 
-using crowding = selected<at_most<64, tree>, ddl::crowded_at_most<4096, 3, 5, ring>,
+using crowding = selected<at_most<64, tree>, ddl::crowded_at_most<4096, 3, 5, ring, ddl::nearer::neighbours>,
                           ddl::crowded_at_most<4096, 4, 4, recursive_doubling, ddl::nearer::halves_apart>,
                           otherwise<recursive_halving>>;
 constexpr std::string_view crowded(ddl::company ranks, std::size_t bytes) {
@@ -98,7 +98,8 @@ static_assert(crowded({.ranks = 4, .near = true}, 65) == "recursive_halving", "a
 static_assert(chosen<crowding>(65) == "recursive_halving", "and where nobody says who calls");
 static_assert(ddl::arguments_of<crowding>::fit);
 static_assert(
-    !ddl::arguments_of<selected<at_most<64, tree>, ddl::crowded_at_most<64, 3, 5, ring>, otherwise<ring>>>::fit,
+    !ddl::arguments_of<selected<at_most<64, tree>, ddl::crowded_at_most<64, 3, 5, ring, ddl::nearer::neighbours>,
+                                otherwise<ring>>>::fit,
     "never taken");
 
 using apart = selected<ddl::own_core_at_most<4096, 3, 5, ring>, at_most<64, tree>, otherwise<recursive_halving>>;

@@ -10,8 +10,9 @@ namespace ddl {
 
 /// What a collective moves: a value that is its bytes, so that a peer may copy them. Pointers mean nothing to a peer.
 template <class Type>
-concept element = std::is_object_v<Type> && std::is_trivially_copyable_v<Type> && !std::is_const_v<Type> &&
-                  !std::is_volatile_v<Type> && !std::is_pointer_v<Type> && !std::is_array_v<Type>;
+concept element =
+    std::is_object_v<Type> && std::is_trivially_copyable_v<Type> && std::is_copy_assignable_v<Type> &&
+    !std::is_const_v<Type> && !std::is_volatile_v<Type> && !std::is_pointer_v<Type> && !std::is_array_v<Type>;
 
 /// The type in which values of `Type` are accumulated unless the op says otherwise. Specialise it for your own type.
 template <class Type>

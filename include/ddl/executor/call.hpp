@@ -120,11 +120,18 @@ inline constexpr call_names names_of_types = [] {
     return result;
 }();
 
+/// Integers of one name are the same to a peer, however they are spelled.
+template <class Element>
+constexpr std::uint32_t element_fingerprint() noexcept {
+    if constexpr (std::is_integral_v<Element>) return words_fingerprint(element_name<Element>());
+    else return type_fingerprint<Element>();
+}
+
 /// What the types of a call say of it, put together by the compiler.
 template <class Op, class Element, class Schedule>
 inline constexpr call call_of_types = [] {
     call result;
-    result.element = type_fingerprint<Element>();
+    result.element = element_fingerprint<Element>();
     result.element_bytes = sizeof(Element);
     result.schedule = type_fingerprint<Schedule>();
     if constexpr (!std::same_as<Op, no_op>) result.op = type_fingerprint<Op>();

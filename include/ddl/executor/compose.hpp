@@ -124,8 +124,9 @@ consteval bool compose() {
         static_assert(!std::is_pointer_v<Element> && !std::is_array_v<Element>,
                       "ddl: pointers and arrays are no elements; pass one span of all the values");
     } else if constexpr (!element<Element>) {
-        static_assert(element<Element>,
-                      "ddl: an element must be trivially copyable; pass plain values, or a struct of them");
+        static_assert(
+            element<Element>,
+            "ddl: an element must be trivially copyable, and nothing in it const or volatile; pass plain values, or a struct of them");
     } else if constexpr (!arguments_of<Schedule>::fit) {
         arguments_of<Schedule>::complain();
     } else if constexpr (!is_schedule<Schedule>) {

@@ -47,25 +47,28 @@ inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
 inline constexpr int any_number = std::numeric_limits<int>::max();
 template <class Transport>
-using doubling_then_halving = selected<
-    own_core_at_most<halving_pays<Transport> / 2, 2, 2, recursive_doubling>,
-    own_core_at_most<static_cast<std::size_t>(-1), 2, 2, recursive_halving>,
-    own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
-    own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
-    own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,
-    own_core_at_most<3 * halving_pays<Transport> / 8, 4, any_number, halving_direct_or<0, recursive_doubling>>,
-    own_core_at_most<2 * halving_pays<Transport>, 5, 7, direct>,
-    own_core_at_most<static_cast<std::size_t>(-1), 4, 4, recursive_halving>,
-    own_core_at_most<static_cast<std::size_t>(-1), 8, any_number, recursive_halving>,
-    at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
-    crowded_at_most<6 * halving_pays<Transport>, 8, 8, tree>, at_most<halving_pays<Transport> / 2, recursive_doubling>,
-    crowded_at_most<4 * halving_pays<Transport>, 8, 8, recursive_halving, nearer::halves_apart>,
-    crowded_at_most<2 * halving_pays<Transport>, 3, 3, tree>, crowded_at_most<6 * halving_pays<Transport>, 5, 7, tree>,
-    near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
-    near_at_most<3 * halving_pays<Transport> / 2, 8, 8, direct>,
-    at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
-    at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,
-    at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>, otherwise<recursive_halving>>;
+using doubling_then_halving =
+    selected<own_core_at_most<halving_pays<Transport> / 2, 2, 2, recursive_doubling>,
+             own_core_at_most<static_cast<std::size_t>(-1), 2, 2, recursive_halving>,
+             own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
+             own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
+             own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,
+             own_core_at_most<3 * halving_pays<Transport> / 8, 4, any_number, halving_direct_or<0, recursive_doubling>>,
+             own_core_at_most<2 * halving_pays<Transport>, 5, 7, direct>,
+             own_core_at_most<static_cast<std::size_t>(-1), 4, 4, recursive_halving>,
+             own_core_at_most<static_cast<std::size_t>(-1), 8, any_number, recursive_halving>,
+             at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
+             crowded_at_most<6 * halving_pays<Transport>, 8, 8, tree, nearer::neighbours>,
+             at_most<halving_pays<Transport> / 2, recursive_doubling>,
+             crowded_at_most<4 * halving_pays<Transport>, 8, 8, recursive_halving, nearer::halves_apart>,
+             crowded_at_most<2 * halving_pays<Transport>, 3, 3, tree, nearer::neighbours>,
+             crowded_at_most<6 * halving_pays<Transport>, 5, 7, tree, nearer::neighbours>,
+             near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
+             near_at_most<3 * halving_pays<Transport> / 2, 8, 8, direct>,
+             at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
+             at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,
+             at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>,
+             otherwise<recursive_halving>>;
 
 /// About the length from which to halve a broadcast becomes cheaper than a tree.
 template <class Transport>
@@ -110,7 +113,7 @@ struct default_schedule<collective::all_gather, Commutes, Transport> {
     template <std::size_t Kibibytes, int Least, int Most, class Schedule>
     using own_core = own_core_at_most<Kibibytes * kibi, Least, Most, Schedule>;
     template <std::size_t Kibibytes, int Least, int Most, class Schedule>
-    using crowded = crowded_at_most<Kibibytes * kibi, Least, Most, Schedule>;
+    using crowded = crowded_at_most<Kibibytes * kibi, Least, Most, Schedule, nearer::neighbours>;
     template <std::size_t Kibibytes, class Schedule>
     using dealt = crowded_at_most<Kibibytes * kibi, 4, 4, Schedule, nearer::halves_apart>;
     using type = selected<

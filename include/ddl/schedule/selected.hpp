@@ -51,7 +51,7 @@ struct own_core_at_most : near_at_most<Bytes, Least, Most, Schedule> {
 
 /// The same if they share the cores of that host, and pass messages whole: one that waits for another waits for a core, too, so that
 /// few messages pay. `Close` is with whom their rounds begin.
-template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close = nearer::neighbours>
+template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close>
 struct crowded_at_most : near_at_most<Bytes, Least, Most, Schedule> {
     static constexpr bool fits(std::size_t message, company of) noexcept {
         return of.crowded && of.close == Close && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);

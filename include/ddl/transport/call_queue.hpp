@@ -128,7 +128,8 @@ private:
         }
 
         void drain() {
-            if (pending_.load(std::memory_order_acquire) == 0 || carrying_out_ == this) return;
+            if (pending_.load(std::memory_order_acquire) == 0) return;
+            if (carried_by_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;  // by this very call
             std::unique_lock lock{mutex_};
             for (;;) {
                 while (may_lend()) lend(lock);
@@ -156,12 +157,14 @@ private:
             entry first = std::move(entries_.front());
             entries_.pop_front();
             is_carried_out_ = true;
+            carried_by_.store(std::this_thread::get_id(), std::memory_order_relaxed);
             hurried_.store(false, std::memory_order_relaxed);
             ++taken_;
             return first;
         }
         void put_down() noexcept {
             is_carried_out_ = false;
+            carried_by_.store({}, std::memory_order_relaxed);
             pending_.store(pending_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
             changed_.notify_all();
             if (closing_) wanted_.notify_one();
@@ -170,13 +173,11 @@ private:
         /// Whether a thread that waits may carry out what comes next. Who is called back expects that from no thread of his own.
         bool may_lend() const { return may_take() && !entries_.front().settled && !entries_.front().done.calls_back(); }
         void lend(std::unique_lock<std::mutex>& lock) {
-            const line* const before = std::exchange(carrying_out_, this);
             entry first = take();
             was_prompt_ = true;
             lock.unlock();
             carry_out(first);
             is_settled(first);
-            carrying_out_ = before;
             lock.lock();
             put_down();
         }
@@ -189,7 +190,6 @@ private:
         }
 
         void work() {
-            carrying_out_ = this;
             is_its_thread_ = true;
             // no deque, which takes memory while it is empty: who would hear that there is none?
             std::list<entry> unsettled;
@@ -257,6 +257,8 @@ private:
         bool dozes_ = false;
         std::atomic<bool> hurried_{false};  // set with the lock held, as is `pending_`
         std::atomic<int> pending_{0};
+        // no thread_local, of which each library that is built with hidden symbols has its own
+        std::atomic<std::thread::id> carried_by_{};  // the last call that was taken, until it is done
         std::deque<entry> entries_;
         std::mutex mutex_;
         std::condition_variable wanted_;   // by the thread
@@ -266,7 +268,6 @@ private:
 
     static constexpr std::chrono::microseconds between_looks{20};  // at what has been set going
 
-    static inline thread_local const line* carrying_out_ = nullptr;  // whose call this thread carries out
     static inline thread_local bool is_its_thread_ = false;
 
     bool is_of_parent() const noexcept { return ::getpid() != process_; }

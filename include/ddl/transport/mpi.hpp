@@ -25,7 +25,7 @@ namespace ddl {
 /// `ddl::mpi wire{communicator}` works on duplicates of its own, so that its messages meet no other's; all ranks of
 /// `communicator` make one, and wait for each other until the timeout. `ddl::mpi wire;` stands for MPI_COMM_WORLD, and
 /// starts MPI if nobody did. MPI must allow calls from the thread that calls; nonblocking collectives go on in the
-/// background if it was started with MPI_THREAD_MULTIPLE.
+/// background if it was started with MPI_THREAD_MULTIPLE. After a `fork` the child must not use it, and may destroy it.
 class mpi {
 public:
     static constexpr const char* name = "mpi";
@@ -67,7 +67,7 @@ public:
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
-        if (ranks_ == MPI_COMM_NULL || !mpi_runtime::is_up()) return;
+        if (ranks_ == MPI_COMM_NULL || ::getpid() != process_ || !mpi_runtime::is_up()) return;
         mpi_runtime::sweep();
         try {
             hear();
@@ -373,6 +373,7 @@ private:
     bool broken_ = false;  // whether there is a fault
     bool told_ = false;    // whether this rank knows of it
     fault fault_;
+    ::pid_t process_ = ::getpid();
     heap_scratch scratch_;
     std::unique_ptr<call_queue> queue_;
 };

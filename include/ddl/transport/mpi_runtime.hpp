@@ -35,7 +35,7 @@ namespace ddl {
 /// are gone.
 ///
 /// MPI can be started and ended once in a process. Who starts it ends it: a program that called `MPI_Init` keeps that
-/// duty, and if `start` had to do it, MPI is finalised when the process exits. Errors of MPI then return; a program
+/// duty, and if `start` had to do it, MPI is finalised when the process exits, or unloads the library that did. Errors of MPI then return; a program
 /// that started MPI itself decides that with the error handler of MPI_COMM_WORLD, where MPICH's `MPI_Test` looks for
 /// it.
 class mpi_runtime {
@@ -54,22 +54,8 @@ public:
     }
     /// Whether they are allowed no more, told by MPI when it ends: to look costs less than to ask. MPI is up.
     static const std::atomic<bool>& ended() {
-        static std::atomic<bool> flag{false};
-        static const int told = [] {
-            int key = MPI_KEYVAL_INVALID;
-            const auto tell = [](MPI_Comm, int, void* ends, void*) {
-                static_cast<std::atomic<bool>*>(ends)->store(true, std::memory_order_relaxed);
-                return MPI_SUCCESS;
-            };
-            check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, tell, &key, nullptr), "MPI_Comm_create_keyval", "mpi",
-                  -1);
-            // what hangs on this communicator MPI_Finalize removes first
-            check(MPI_Comm_set_attr(MPI_COMM_SELF, key, &flag), "MPI_Comm_set_attr", "mpi", -1);
-            check(MPI_Comm_free_keyval(&key), "MPI_Comm_free_keyval", "mpi", -1);  // once nothing hangs on it
-            return key;
-        }();
-        static_cast<void>(told);
-        return flag;
+        static end_of_mpi end;
+        return end.has_come;
     }
 
     /// Starts MPI if nobody did. Throws if MPI knows of none of the processes that the launcher started beside this one.
@@ -176,6 +162,29 @@ private:
         kept.append(" %.*s", static_cast<int>(said.size()), said.data());
         return kept;
     }
+
+    /// What hangs on MPI_COMM_SELF MPI_Finalize removes first, and tells. It goes with the library that holds this code.
+    struct end_of_mpi {
+        end_of_mpi() {
+            const auto tell = [](MPI_Comm, int, void* flag, void*) {
+                static_cast<std::atomic<bool>*>(flag)->store(true, std::memory_order_relaxed);
+                return MPI_SUCCESS;
+            };
+            check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, tell, &key, nullptr), "MPI_Comm_create_keyval", "mpi",
+                  -1);
+            check(MPI_Comm_set_attr(MPI_COMM_SELF, key, &has_come), "MPI_Comm_set_attr", "mpi", -1);
+        }
+        end_of_mpi(const end_of_mpi&) = delete;
+        end_of_mpi& operator=(const end_of_mpi&) = delete;
+        ~end_of_mpi() {
+            if (::getpid() != process || !is_up()) return;
+            MPI_Comm_delete_attr(MPI_COMM_SELF, key);
+            MPI_Comm_free_keyval(&key);
+        }
+        std::atomic<bool> has_come{false};
+        int key = MPI_KEYVAL_INVALID;
+        const ::pid_t process = ::getpid();
+    };
 
     struct session {
         session() {

@@ -7,17 +7,42 @@
 
 #ifdef CONSUMER_USES_MPI
 #include <mpi.h>
+
+#include <dlfcn.h>
 #endif
+#ifdef CONSUMER_USES_SOLVER
+#include "solver.hpp"
+#endif
+
+namespace {
+void require(bool as_it_should_be) {
+    if (!as_it_should_be) std::abort();
+}
+}  // namespace
 
 int main() {
 #ifdef CONSUMER_USES_MPI
     int initialized = 0;
     MPI_Initialized(&initialized);
-    if (initialized) std::abort();
+    require(initialized == 0);
+    MPI_Init(nullptr, nullptr);
+    void* const plugin = dlopen(CONSUMER_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    require(plugin != nullptr);
+    require(reinterpret_cast<float (*)()>(dlsym(plugin, "add_up"))() == 1);
+    dlclose(plugin);
+    require(dlopen(CONSUMER_PLUGIN, RTLD_NOW | RTLD_NOLOAD) == nullptr);
+    MPI_Finalize();
 #endif
     ddl::threads::run(3, [](ddl::threads& team) {
         std::vector<float> v(5, float(team.rank() + 1));
         ddl::allreduce(team, v);
-        if (v[4] != 6) std::abort();
+        require(v[4] == 6);
+#ifdef CONSUMER_USES_SOLVER
+        std::vector<float> theirs(5, 1);
+        const auto ours = ddl::allreduce_async(team, v);
+        begin_to_add(team, theirs).wait();
+        ours.wait();
+        require(v[4] == 18 && theirs[4] == 3);
+#endif
     });
 }

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ddl/transport/threads.hpp>
+
+#include <vector>
+
+[[gnu::visibility("default")]] ddl::request begin_to_add(ddl::threads& team, std::vector<float>& values);
