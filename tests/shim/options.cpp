@@ -73,6 +73,10 @@ BOOST_AUTO_TEST_CASE(of_two_modes_the_last_one_counts) {
     BOOST_TEST(result.given.depth() == 1);
     BOOST_TEST(read("-mode b:2x2 -mode r", 4).given.depth() == 0);
     BOOST_TEST(read("-mode b:2x2 -mode r", 4).given.levels == 0);
+    for (const char* const words : {"-mode b:7x11 -mode p", "-mode b:7x11 -mode b:2x2"})  // the first one does not
+        BOOST_TEST(read(words, 4).understood, read(words, 4).why);
+    BOOST_TEST(read("-mode b:2x2 -dump_iter 2 -mode b:3x2", 4).refuses("invalid dim size=6"));
+    BOOST_TEST(read("-mode b:2x2 -mode b:3x2", 4).refuses("that number: b:3x2"));
 }
 
 BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_named) {

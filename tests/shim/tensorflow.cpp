@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <complex>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -53,13 +54,16 @@ tensorflow_double& seen() { return *loaded::get().seen; }
 
 using attributes = std::map<std::string, std::variant<std::string, float, bool>>;
 
-constexpr int of_float = 1, of_int32 = 3, of_int64 = 9, of_bfloat16 = 14, of_half = 19;
+constexpr int of_float = 1, of_int32 = 3, of_complex_float = 8, of_int64 = 9, of_bfloat16 = 14, of_complex_double = 18,
+              of_half = 19;
 template <class Element>
-constexpr int type_of = std::is_same_v<Element, float>           ? of_float
-                        : std::is_same_v<Element, std::int32_t>  ? of_int32
-                        : std::is_same_v<Element, std::int64_t>  ? of_int64
-                        : std::is_same_v<Element, ddl::bfloat16> ? of_bfloat16
-                                                                 : of_half;
+constexpr int type_of = std::is_same_v<Element, float>                  ? of_float
+                        : std::is_same_v<Element, std::int32_t>         ? of_int32
+                        : std::is_same_v<Element, std::int64_t>         ? of_int64
+                        : std::is_same_v<Element, std::complex<float>>  ? of_complex_float
+                        : std::is_same_v<Element, std::complex<double>> ? of_complex_double
+                        : std::is_same_v<Element, ddl::bfloat16>        ? of_bfloat16
+                                                                        : of_half;
 
 template <class Element>
 TF_Tensor tensor(std::initializer_list<Element> values) {
@@ -215,7 +219,7 @@ BOOST_AUTO_TEST_CASE(the_operators_are_those_of_ibm) {
         BOOST_TEST((all.at(name).outputs == words{several ? "output: N*T" : "output: T"}));
         const words& attributes = all.at(name).attributes;
         for (const char* const wanted : {"op: {'sum', 'avg'}", "mpi: bool = false", "check: float = 0.0",
-                                         "T: {float, half, bfloat16, double, int32, int64}"})
+                                         "T: {float, half, bfloat16, double, int32, int64, complex64, complex128}"})
             BOOST_TEST(std::ranges::count(attributes, wanted) == 1, wanted);
         BOOST_TEST(std::ranges::count(attributes, "N: int >= 1") == (several ? 1 : 0));
     }
@@ -235,7 +239,7 @@ BOOST_AUTO_TEST_CASE(every_type_has_a_kernel_on_each_device_and_its_tensors_on_t
         BOOST_TEST((types[std::string{"Init"} + device] == std::set<int>{0}));
         BOOST_TEST(types[std::string{"Bcast"} + device].size() == 15U);
         for (const char* const name : {"AllReduce", "AllReduceN"})
-            BOOST_TEST((types[name + std::string{device}] == std::set<int>{1, 2, 3, 9, 14, 19}));
+            BOOST_TEST((types[name + std::string{device}] == std::set<int>{1, 2, 3, 8, 9, 14, 18, 19}));
     }
 }
 
@@ -267,6 +271,12 @@ BOOST_AUTO_TEST_CASE(init_refuses_what_makes_no_sense) {
     const kernel starting{"Init", {{"mode", std::string{}}, {"pci", true}}};
     expect_failure(3, "Init: user_gpuid has 0 bytes; pass one int32", starting({tensor<std::int32_t>({})}));
     expect_failure(3, "invalid dim size=", init(-1, "-mode b:7x7"));
+    ddl_communicator* world = nullptr;
+    BOOST_TEST_REQUIRE(ddl_open_environment(&world) == DDL_OK);
+    const bool is_first = ddl_get_rank(world) == 0;
+    ddl_close(world);
+    // of a mode that is wrong on one rank all hear
+    expect_failure(3, is_first ? "invalid dim size=" : "see its own error", init(-1, is_first ? "-mode b:7x7" : ""));
     const kernel without{"Init", {{"pci", true}}};
     BOOST_TEST((without.made == nullptr && without.construction.failure.code != 0));
 }
@@ -363,6 +373,38 @@ BOOST_AUTO_TEST_CASE(types_are_those_of_the_library) {
     adds_what_the_library_adds<std::int32_t>(DDL_INT32);
     adds_what_the_library_adds<ddl::half>(DDL_HALF);
     adds_what_the_library_adds<ddl::bfloat16>(DDL_BFLOAT16);
+}
+
+/// Also that its own result passes the check, and what it is told of one that does not.
+template <class Element>
+void adds_complex_numbers() {
+    ranks();
+    using part = typename Element::value_type;
+    const auto all = static_cast<part>(size()), total = static_cast<part>(size() * (size() + 1)) / 2;
+    const Element mine{static_cast<part>(rank() + 1), -2};
+    for (const bool average : {false, true})
+        for (const bool plain : {false, true}) {
+            const kernel adding{"AllReduce", reducing(average ? "avg" : "sum", plain, plain ? 0.0F : 1e-6F),
+                                type_of<Element>};
+            const TF_OpKernelContext run = adding({tensor({mine, Element{0, std::numeric_limits<part>::infinity()}})});
+            if (!plain && run.failure.code == 12) continue;  // where the libraries hold few rows
+            BOOST_TEST_REQUIRE(run.failure.code == 0, run.failure.words);
+            const part divisor = average ? all : 1;
+            const std::vector expected{Element{total / divisor, -2 * all / divisor},
+                                       Element{0, std::numeric_limits<part>::infinity()}};
+            BOOST_TEST((values_of<Element>(run.outputs.at(0)) == expected));
+        }
+    const own_folder folder;
+    const kernel checking{"AllReduce", reducing("sum", false, 0.5f), type_of<Element>};
+    const TF_OpKernelContext run = checking({tensor({Element{1, std::numeric_limits<part>::quiet_NaN()}})});
+    if (run.failure.code == 12) return;
+    expect_failure(13, "1 of 1 elements of tensor 0 differ", run);
+    BOOST_TEST(folder.lines_of_dump().at(2).starts_with("0 1+nanj "));
+}
+
+BOOST_AUTO_TEST_CASE(complex_numbers_are_added_and_checked) {
+    adds_complex_numbers<std::complex<float>>();
+    adds_complex_numbers<std::complex<double>>();
 }
 
 BOOST_AUTO_TEST_CASE(threads_take_turns) {

@@ -46,7 +46,7 @@ public:
                                                        : complain("no option of DDL is called", name);
             if (!read) return false;
         }
-        return true;
+        return result.levels == 0 || fits(result);
     }
 
 private:
@@ -84,6 +84,7 @@ private:
         if (lettered && letters.find(value.front()) == std::string_view::npos)
             return complain("the mode begins with one letter of bnrmcp, not", value);
         result.mode = lettered ? value.front() : 'r';
+        last_mode_ = value;
         result.levels = 0;  // what an earlier mode said
         std::fill_n(result.extents, by_extents::levels, 1);
         std::string_view extents = value.substr(lettered ? 1 : 0);
@@ -91,7 +92,7 @@ private:
         if (lettered && extents.front() != ':')
             return complain("the mode is a letter, a colon and extents, as in b:4x2x3, not", value);
         if (lettered) extents.remove_prefix(1);
-        return read_extents(extents, value, result) && fits(value, result);
+        return read_extents(extents, value, result);
     }
 
     bool read_extents(std::string_view extents, std::string_view value, options& result) noexcept {
@@ -104,15 +105,16 @@ private:
         }
     }
 
-    bool fits(std::string_view value, const options& result) noexcept {
+    bool fits(const options& result) noexcept {
         long long product = 1;
         for (const int extent : result.extents) product = product > INT_MAX ? product : product * extent;
         if (product == ranks_) return true;
         why_.append("invalid dim size=%lld, but there are %d ranks", product, ranks_);
-        return complain("; make the product of the extents that number", value);
+        return complain("; make the product of the extents that number", last_mode_);
     }
 
     int ranks_;
+    std::string_view last_mode_;
     text& why_;
 };
 

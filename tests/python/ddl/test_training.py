@@ -213,6 +213,115 @@ same(ddl.bcast(tf.ones(3)), [1, 1, 1])
 """, preamble=conftest.TENSORFLOW)
 
 
+# What TensorFlow makes inside the trace of the first step.
+BUILT_LATE = KERAS + """
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(1)
+    def call(self, given): return self.last(self.first(given))
+def sequential(): return keras.Sequential([keras.layers.Dense(3), keras.layers.BatchNormalization(), keras.layers.Dense(1)])
+keras.utils.set_random_seed(1 + rank)
+"""
+
+
+def test_models_that_are_built_while_they_train(ranks):
+    ranks(2, BUILT_LATE + """
+for make in (sequential, Subclassed):
+    for callbacks in ([], [ddl.DDLGlobalVariablesCallback()]):
+        model = make()
+        model.compile("sgd", "mse")
+        model.fit(inputs[part], targets[part], verbose=0, callbacks=callbacks)
+        same_on_all(model.trainable_variables)
+model, optimizer = Subclassed(), keras.optimizers.SGD(0.1)
+@tf.function
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+for _ in range(2): step(inputs[part], targets[part])
+same_on_all(model.trainable_variables)
+""", preamble="")
+
+
+def test_variables_that_a_function_makes(ranks):
+    """Those of the tensors of its trace stay as they are."""
+    ranks(2, """
+made = []
+eager = tf.fill([2], rank + 2.0)
+@tf.function
+def step(x):
+    if not made:
+        made.extend([tf.Variable([rank + 1.0]), tf.Variable(lambda: tf.fill([2], rank + 3.0)), tf.Variable(eager),
+                     tf.Variable(rank, dtype=tf.int64), tf.Variable(rank + 1.0, trainable=False),
+                     tf.Variable("of rank %d" % rank), tf.Variable(2 * x), tf.Variable(lambda: 3 * x)])
+    return made[0] + made[1]
+for _ in range(2):
+    same(step(tf.constant(rank + 1.0)), [4, 4])
+for each, expected in zip(made, ([1], [3, 3], [2, 2], 0, rank + 1, b"of rank %d" % rank, 2 * (rank + 1), 3 * (rank + 1))):
+    same(each.numpy(), expected)
+""", preamble=IMPORTED)
+
+
+def test_models_are_compiled_as_they_were_when_they_are_read_or_cloned(ranks):
+    ranks(2, KERAS + """
+model = net(1)
+model.compile("sgd", "mse", None, None, None, False, 1, False)  # the last is jit_compile
+model.compile("sgd", "mse", jit_compile=True)  # as a file says of a model that was made where it is compiled by XLA
+model.save(f"of_rank_{rank}.keras")
+read = keras.models.load_model(f"of_rank_{rank}.keras")
+assert read.optimizer is not None and not read.jit_compile
+read.fit(inputs[part], targets[part], verbose=0)
+same_on_all(read.get_weights())
+if keras.__version__[0] == "3":
+    assert keras.models.clone_model(model).compiled
+""", preamble="")
+
+
+def test_slices_that_do_not_say_of_what(ranks):
+    """Their variable does."""
+    ranks(2, """
+slices = lambda: tf.IndexedSlices(tf.fill([2, 2], rank + 1.0), [1, 1])
+variable = tf.Variable(tf.zeros([3, 2]))
+same(ddl.grads_reduce([(slices(), variable)])[0][0], [[0, 0], [3, 3], [0, 0]])
+for optimizer in (tf.keras.optimizers.SGD(1.0), v1.train.GradientDescentOptimizer(1.0)):
+    before = variable.numpy()
+    optimizer.apply_gradients(grads_and_vars=[(slices(), variable)])
+    same(before - variable, [[0, 0], [3, 3], [0, 0]])
+if hasattr(tf.keras.optimizers.SGD, "apply"):  # of Keras 3
+    optimizer = tf.keras.optimizers.SGD(1.0)
+    optimizer.build([variable])
+    for apply in (lambda: optimizer.apply([slices()]), lambda: optimizer.apply(grads=[slices()], trainable_variables=[variable])):
+        before = variable.numpy()
+        apply()
+        same(before - variable, [[0, 0], [3, 3], [0, 0]])
+with refused(ValueError, "dense_shape"):
+    ddl.allreduce_n([slices()])
+""", preamble=IMPORTED)
+
+
+def test_gradients_of_complex_variables(ranks):
+    ranks(2, """
+try:
+    ddl.allreduce_n([tf.ones(1, tf.complex64)])
+except errors.UnimplementedError:
+    sys.exit()  # the libraries of this build hold few rows
+for dtype in (tf.complex64, tf.complex128):
+    for optimizer in (tf.keras.optimizers.SGD(1.0), v1.train.GradientDescentOptimizer(1.0)):
+        variable = tf.Variable(tf.constant([1 + 2j], dtype))
+        optimizer.apply_gradients([(tf.constant([complex(rank, 2)], dtype), variable)])
+        same(variable, [0.5])
+""", preamble=IMPORTED)
+
+
+def test_a_keras_that_does_not_work_is_left_out(ranks):
+    ranks(2, """
+sys.modules["tf_keras"] = None
+import ddl
+same(ddl.bcast(tf.fill([2], ddl.rank() + 1.0)), [1, 1])
+""", preamble=conftest.TENSORFLOW, variables={"TF_USE_LEGACY_KERAS": "1"})
+
+
 def test_callbacks_without_a_launcher(python):
     python("""
 import ddl, keras

@@ -35,6 +35,15 @@ tensorflow.TensorShape = TensorShape
 """
 
 
+# A rank has the stand-in, and initialises nothing; a process that it makes has no TensorFlow.
+IN_PROCESSES = STAND_IN.replace("import os", "import multiprocessing, os", 1) + """
+if __name__ == "__main__":
+    os.environ.pop("DDL_OPTIONS", None)
+else:
+    sys.modules["tensorflow"] = None
+"""
+
+
 def test_without_a_launcher_there_is_one_rank_and_nothing_is_loaded(python):
     python("""
 import ddl
@@ -54,20 +63,20 @@ def test_a_launcher_that_says_half_is_none(python):
            preamble="from programs import *\n", variables={"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"})
 
 
-def test_a_process_of_multiprocessing_is_no_rank(ranks):
+@pytest.mark.parametrize("way", ["spawn", "forkserver"])
+def test_a_process_of_multiprocessing_is_no_rank(ranks, way):
     """It imports the main module anew, with the variables of its parent."""
-    ranks(2, """
+    ranks(2, f"WAY = {way!r}\n" + """
+import ddl  # which wants TensorFlow in a rank, and nothing elsewhere
 def work(_):
-    import ddl
     with refused(RuntimeError, f"ddl.init: this process was made by rank {ddl.rank()} with multiprocessing, and is no rank itself"):
         ddl.init("")
     return ddl.rank(), ddl.size()
-if multiprocessing.parent_process() is not None:
-    import ddl  # does nothing, though TensorFlow is missing
 if __name__ == "__main__":
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.map(work, [0]) == [(int(os.environ["RANK"]), 2)]
-""", preamble="import multiprocessing, os, sys\nfrom programs import *\nsys.modules['tensorflow'] = None\n")
+    with multiprocessing.get_context(WAY).Pool(1) as pool:
+        # a pool whose processes cannot import it makes new ones for ever
+        assert pool.map_async(work, [0]).get(60) == [(int(os.environ["RANK"]), 2)]
+""", preamble=IN_PROCESSES)
 
 
 def test_under_a_launcher_tensorflow_is_wanted(ranks):

@@ -3,6 +3,7 @@
 #include <ddl/shim/ddl.hpp>
 #include <ddl/shim/device_memory.hpp>
 #include <ddl/shim/ibm/error_line.hpp>
+#include <ddl/shim/ibm/process_end.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
 #include <ddl/shim/objects.hpp>
@@ -47,6 +48,13 @@ bool is_singleton_of_mpi() noexcept {
     return mpi_is_loaded() && !mpi_is_up() && !launched_by_mpi();
 }
 
+/// When the process ends, which it may do without `ddl_finalize`.
+void leave(int status) noexcept {
+    process& here = process::here();
+    const std::unique_lock lock{here.changes, std::try_to_lock};  // a thread that has it may never give it back now
+    if (lock && here.world != nullptr) tell_of_end(here.world, status);
+}
+
 /// Opens the world if that is to be done, and sets its options.
 ddl_status start(process& here, const char* words) noexcept {
     if (here.finalized)
@@ -56,6 +64,7 @@ ddl_status start(process& here, const char* words) noexcept {
         const ddl_status opened =
             is_singleton_of_mpi() ? ddl_open_mpi(nullptr, 0, &here.world) : ddl_open_environment(&here.world);
         if (opened != DDL_OK) return opened;
+        at_end_of_this_process<leave>();
     }
     if (const ddl_status status = ddl_set_options(here.world, words)) return status;
     here.ready = here.world;

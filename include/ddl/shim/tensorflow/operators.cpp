@@ -31,8 +31,8 @@ constexpr known_type known_types[] = {{of_float, "float", DDL_FLOAT, true},
                                       {of_uint16, "uint16", DDL_UINT16, false},
                                       {of_uint32, "uint32", DDL_UINT32, false},
                                       {of_uint64, "uint64", DDL_UINT64, false},
-                                      {of_complex_float, "complex64", DDL_COMPLEX_FLOAT, false},
-                                      {of_complex_double, "complex128", DDL_COMPLEX_DOUBLE, false}};
+                                      {of_complex_float, "complex64", DDL_COMPLEX_FLOAT, true},
+                                      {of_complex_double, "complex128", DDL_COMPLEX_DOUBLE, true}};
 
 ddl_element element_of(data_type type, const char* operation) {
     for (const known_type& each : known_types)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/ibm/process_end.hpp>
 #include <ddl/shim/tensorflow/failure.hpp>
 #include <ddl/shim/tensorflow/ranks.hpp>
 
-#include <cstdlib>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -37,13 +37,22 @@ std::int32_t agreed_gpu(ddl_communicator* world, int preferred) {
     return preferred;
 }
 
-/// When the process ends. The others hear of one that fails; over MPI they would wait for it, and it for them.
-void leave(int status, void* opener) {
-    if (::getpid() != static_cast<int>(reinterpret_cast<std::intptr_t>(opener))) return;  // a fork is no rank
+/// When the process ends.
+void leave(int status) {
     ddl_communicator* const world = ranks::here().world();
-    if (status != 0) ddl_abort(world, text{}.append("its process ended with status %d", status).c_str());
+    tell_of_end(world, status);
     ddl_interrupt(world);  // a thread may still wait in an operator
     ddl_close(world);
+}
+
+/// Throws unless the options make sense. The others, who meet in what comes next, hear of it.
+void set_options(ddl_communicator* world, const char* words) {
+    const ddl_status status = ddl_set_options(world, words);
+    if (status == DDL_OK) return;
+    const failure why{code_of(status), ddl_last_error()};
+    constexpr ddl_op none = -1;
+    ddl_run_allreduce(world, nullptr, nullptr, 0, DDL_FLOAT, none);
+    throw why;
 }
 
 }  // namespace
@@ -66,7 +75,7 @@ numbers ranks::start(const std::string& mode, int preferred_gpu) {
     ddl_communicator* opened = nullptr;
     require(ddl_open_environment(&opened));
     try {
-        require(ddl_set_options(opened, mode.c_str()));
+        set_options(opened, mode.c_str());
         numbers_ = {ddl_get_rank(opened), ddl_get_size(opened), ddl_get_local_rank(opened), ddl_get_local_size(opened),
                     agreed_gpu(opened, preferred_gpu)};
         mode_ = mode;
@@ -76,7 +85,7 @@ numbers ranks::start(const std::string& mode, int preferred_gpu) {
     }
     world_ = opened;
     process_ = ::getpid();
-    ::on_exit(leave, reinterpret_cast<void*>(static_cast<std::intptr_t>(::getpid())));
+    at_end_of_this_process<leave>();
     return numbers_;
 }
 

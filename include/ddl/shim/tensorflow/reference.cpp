@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
@@ -29,11 +30,17 @@ void with_element(const reduced& tensor, Act act) {
         case DDL_BFLOAT16: return act(bfloat16{});
         case DDL_INT32: return act(std::int32_t{});
         case DDL_INT64: return act(std::int64_t{});
+        case DDL_COMPLEX_FLOAT: return act(std::complex<float>{});
+        case DDL_COMPLEX_DOUBLE: return act(std::complex<double>{});
         default:
             throw failure::refused(unimplemented, tensor.operation, ddl_get_rank(tensor.ranks),
                                    "element %d has no plain reduction; convert it to float", tensor.element);
     }
 }
+
+template <class Element>
+constexpr bool is_complex =
+    std::is_same_v<Element, std::complex<float>> || std::is_same_v<Element, std::complex<double>>;
 
 /// What MPI adds in place of an element: it knows no 16 bit floats, and averages of integers are of sums that do not wrap.
 template <class Element>
@@ -66,19 +73,21 @@ void require_one_form(const reduced& tensor) {
 
 template <class Element>
 Element averaged(Element sum, int size) {
-    return static_cast<Element>(sum / static_cast<Element>(size));
+    if constexpr (is_complex<Element>) return sum / static_cast<typename Element::value_type>(size);
+    else return static_cast<Element>(sum / static_cast<Element>(size));
 }
 
 template <class Element>
 void reduce_by_mpi(const reduced& tensor, mpi_sum* sum, std::vector<known_to_mpi<Element>> sums, Element* out) {
     using known = known_to_mpi<Element>;
-    constexpr ddl_element element = std::is_same_v<known, float>    ? DDL_FLOAT
-                                    : std::is_same_v<known, double> ? DDL_DOUBLE
-                                                                    : DDL_INT64;
+    constexpr std::size_t parts = is_complex<known> ? 2 : 1;  // of a complex number, which are added each
+    constexpr ddl_element element = std::is_integral_v<known>                ? DDL_INT64
+                                    : sizeof(known) == parts * sizeof(float) ? DDL_FLOAT
+                                                                             : DDL_DOUBLE;
     std::string words;
     const listener heard{[](void* to, ddl_status, const char* its) noexcept { *static_cast<std::string*>(to) = its; },
                          &words};
-    const ddl_status status = sum(sums.data(), sums.size(), element, heard);
+    const ddl_status status = sum(sums.data(), parts * sums.size(), element, heard);
     if (status != DDL_OK) throw failure{code_of(status), words};
     const int size = tensor.average ? ddl_get_size(tensor.ranks) : 1;
     std::transform(sums.begin(), sums.end(), out,
@@ -87,7 +96,8 @@ void reduce_by_mpi(const reduced& tensor, mpi_sum* sum, std::vector<known_to_mpi
 
 template <class Element>
 void reduce_gathered(const reduced& tensor, const Element* in, Element* out) {
-    using wide = std::conditional_t<std::is_integral_v<Element>, std::uint64_t, double>;  // integers wrap
+    using wide = std::conditional_t<std::is_integral_v<Element>, std::uint64_t,  // integers wrap
+                                    std::conditional_t<is_complex<Element>, std::complex<double>, double>>;
     constexpr std::size_t most = std::size_t{1} << 16;  // elements of each rank at once
     const int size = ddl_get_size(tensor.ranks);
     const int divisor = tensor.average ? size : 1;
@@ -119,9 +129,18 @@ void reduce_plainly_of(const reduced& tensor, const Element* in, Element* out) {
 
 template <class Element>
 bool differs(Element result, Element plain, double tolerance) {
-    using exact = std::conditional_t<std::is_integral_v<Element>, long double, double>;
+    using exact = std::conditional_t<std::is_integral_v<Element>, long double,
+                                     std::conditional_t<is_complex<Element>, std::complex<double>, double>>;
     const auto wide = static_cast<exact>(result), expected = static_cast<exact>(plain);
     return wide != expected && !(std::abs((wide - expected) / expected) <= tolerance);  // a NaN is true
+}
+
+template <class Element>
+text shown(Element value, int digits) {
+    if constexpr (is_complex<Element>)
+        return text{}.append("%.*g%+.*gj", digits, static_cast<double>(value.real()), digits,
+                             static_cast<double>(value.imag()));
+    else return text{}.append("%.*g", digits, static_cast<double>(value));
 }
 
 /// Writes what differs; returns the name of the file, "" if it cannot be written.
@@ -139,8 +158,8 @@ std::string dump(const reduced& tensor, double tolerance, const Element* in, con
     std::fprintf(file.get(), "# element input ddl plain\n");
     for (std::size_t i = 0; i < tensor.count; ++i)
         if (differs(result[i], plain[i], tolerance))
-            std::fprintf(file.get(), "%zu %.17g %.17g %.17g\n", i, static_cast<double>(in[i]),
-                         static_cast<double>(result[i]), static_cast<double>(plain[i]));
+            std::fprintf(file.get(), "%zu %s %s %s\n", i, shown(in[i], 17).c_str(), shown(result[i], 17).c_str(),
+                         shown(plain[i], 17).c_str());
     return std::ferror(file.get()) != 0 ? "" : path;
 }
 
@@ -165,9 +184,9 @@ void check_of(const reduced& tensor, const Element* in, const Element* result, d
                                tensor.index);
     throw failure::refused(internal, tensor.operation, rank,
                            "%zu of %zu elements of tensor %zu differ from the plain reduction by more than check=%g, "
-                           "first element %zu: %.9g instead of %.9g; %s%s",
-                           wrong, tensor.count, tensor.index, tolerance, first, static_cast<double>(result[first]),
-                           static_cast<double>(plain[first]),
+                           "first element %zu: %s instead of %s; %s%s",
+                           wrong, tensor.count, tensor.index, tolerance, first, shown(result[first], 9).c_str(),
+                           shown(plain[first], 9).c_str(),
                            path.empty() ? "a dump could not be written here" : "all are in ", path.c_str());
 }
 

@@ -13,7 +13,7 @@ struct reduced {
     std::size_t index;      // of the tensor among those of the operator
     ddl_communicator* ranks;
     std::size_t count;
-    ddl_element element;  // half, bfloat16, float, double, int32 or int64
+    ddl_element element;  // half, bfloat16, float, double, int32, int64, or a complex one
     bool average;
 };
 

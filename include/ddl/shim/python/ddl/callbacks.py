@@ -33,6 +33,8 @@ class DDLGlobalVariablesCallback(tf.keras.callbacks.Callback):
         if not launcher.is_launched():
             return
         operators.require_init(type(self).__name__)
+        if not self.model.built:  # its variables are made in the first step, and begin with the values of rank 0
+            return
         self.model.set_weights([_of_rank_0(each) for each in self.model.get_weights()])
         optimizer = getattr(self.model, "optimizer", None)
         if not getattr(optimizer, "built", True):  # a rank that has trained before has one that is

@@ -15,8 +15,9 @@ def is_launched() -> bool:
 
 def is_rank() -> bool:
     """Whether this process is what the launcher has started, and not one that such a process has made with `multiprocessing`, whose
-    main module is imported anew."""
-    return is_launched() and multiprocessing.parent_process() is None
+    main module is imported anew: it knows its parent only afterwards."""
+    is_imported_anew = getattr(multiprocessing.current_process(), "_inheriting", False)
+    return is_launched() and multiprocessing.parent_process() is None and not is_imported_anew
 
 
 def require_launcher(call: str) -> None:

@@ -134,12 +134,13 @@ def _operation(graph, name):
 
 
 def allreduce_n(grads, average=True, device_dense="", device_sparse=""):
-    return _reduced(grads, average, device_dense, device_sparse)[0]
+    grads = list(grads)
+    return _reduced(zip(grads, [None] * len(grads)), average, device_dense, device_sparse)[0]
 
 
-def _reduced(grads, average, device_dense="", device_sparse="", before=None):
+def _reduced(grads_and_vars, average, device_dense="", device_sparse="", before=None):
     """The reduced tensors, and one that the last of the operators makes; in a graph they run behind `before`."""
-    grads = [_dense(each, device_sparse) for each in grads]
+    grads = [_dense(*each, device_sparse) for each in grads_and_vars]
     by_type = {}
     for index, each in enumerate(grads):
         if each is not None:
@@ -157,16 +158,18 @@ def grads_reduce(grads_and_vars, average=True):
     pairs = list(grads_and_vars)
     reduced, before = [], None
     for group in _groups(pairs):
-        grads, before = _reduced([grad for grad, _ in group], average, before=before)
+        grads, before = _reduced(group, average, before=before)
         reduced += zip(grads, (variable for _, variable in group))
     return reduced
 
 
-def _dense(grad, device):
+def _dense(grad, variable, device):
     if grad is None:
         return None
     if isinstance(grad, tf.IndexedSlices):
         with _device(device):
+            if grad.dense_shape is None and variable is not None:
+                grad = tf.IndexedSlices(grad.values, grad.indices, tf.shape(variable))
             return tf.convert_to_tensor(grad)
     return tf.convert_to_tensor(grad)
 
