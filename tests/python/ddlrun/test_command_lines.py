@@ -104,15 +104,31 @@ def test_racks_and_aisles(dry_run):
     assert variables(words)["DDL_HOST_LIST"].startswith("n0:0,1,2,3,4,5;n1:6,7,8,9,10,11;")
 
 
-def test_variables_of_the_dl_plugin_reach_all_hosts(dry_run):
-    words = dry_run("-H h1,h2 python x", variables={"DL_COMM_DEFAULT_NTHREADS": "4"})
-    assert "DL_COMM_DEFAULT_NTHREADS" in values(words, "-x")
+def test_variables_of_the_libraries_reach_all_hosts(dry_run):
+    names = {"DL_COMM_DEFAULT_NTHREADS": "4", "DDL_RANKS_PER_NODE": "1"}
+    words = dry_run("-H h1,h2 python x", variables=names)
+    assert set(names) <= set(values(words, "-x"))
 
 
 def test_no_ddloptions(dry_run):
     words = dry_run("--no_ddloptions -H h1,h2 -accelerators 2 python mnist-init.py")
     assert "DDL_OPTIONS" not in variables(words)
     assert "DDL_HOST_LIST" in variables(words)
+
+
+def test_no_ddloptions_hides_even_those_of_our_own_environment(ddlrun, command, built_with):
+    """Which mpirun passes on."""
+    command("mpirun", "#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' || echo \"found ${DDL_OPTIONS-none}\"\n")
+    built_with("libmpi.so.40")
+    line = ("--launcher", "openmpi", "-accelerators", 2)
+    for more, found in (((), "mine"), (("--no_ddloptions",), "none"), (("--no_ddloptions", "-x", "DDL_OPTIONS"), "mine")):
+        done = ddlrun(*line, *more, "true", variables={"DDL_OPTIONS": "mine"})
+        assert done.stdout == f"found {found}\n", done.stderr
+        shown = ddlrun("--dry_run", *line, *more, "true", variables={"DDL_OPTIONS": "mine"}).stdout
+        assert ("-u DDL_OPTIONS " in shown) == (found == "none")
+        done = subprocess.run(shown[2:], shell=True, env={**os.environ, "DDL_OPTIONS": "mine"}, capture_output=True, text=True, timeout=300,
+                              check=False)
+        assert done.stdout == f"found {found}\n", done.stderr
 
 
 def test_tcp_and_mpi_words(dry_run):

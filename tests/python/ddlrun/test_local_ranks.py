@@ -78,6 +78,23 @@ def test_no_ddloptions_hides_even_those_of_our_own_environment(ddlrun, program):
     assert eval(done.stdout)["DDL_OPTIONS"] is None
 
 
+def test_a_variable_without_a_value_is_passed_as_it_is_here(ddlrun, program):
+    done = ddlrun("--no_ddloptions", "--accelerators", 1, "-x", "DDL_OPTIONS", "-x", "MASTER_PORT", "-x", "A", sys.executable,
+                  program(SHOW), variables={"DDL_OPTIONS": "-mode r:9", "MASTER_PORT": "7"})
+    seen = eval(done.stdout)
+    assert (seen["DDL_OPTIONS"], seen["MASTER_PORT"], seen["A"]) == ("-mode r:9", "7", None)
+
+
+def test_a_program_that_the_path_of_the_ranks_holds(ddlrun, environment, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "greet").write_text("#!/bin/sh\necho hello\n")
+    (tmp_path / "own" / "greet").chmod(0o755)
+    done = ddlrun("--accelerators", 2, "-x", f"PATH={tmp_path / 'own'}:{environment['PATH']}", "greet")
+    assert (done.returncode, done.stdout) == (0, "hello\nhello\n"), done.stderr
+    done = ddlrun("--accelerators", 2, "-x", "PATH=/nowhere", "true")
+    assert done.returncode == 1 and "[ERROR DDL-2-9] no program 'true'" in done.stderr
+
+
 def test_output_is_tagged_by_rank_on_request(ddlrun):
     text = "printf 'out\\nno end'; echo err >&2"
     done = ddlrun("--tag_output", "--accelerators", 2, "sh", "-c", text)
@@ -218,3 +235,55 @@ def test_a_closed_reader_ends_what_writes_to_it(environment, tmp_path):
         assert run.stderr.splitlines()[-1] == f"status {128 + signal.SIGPIPE}", run.stderr
         assert re.search(r"ERROR DDL-2-10\] rank [01] ended with signal 13 ", run.stderr)
         assert "BrokenPipeError" not in run.stderr
+
+
+@pytest.fixture
+def shell(environment, tmp_path):
+    """Runs a line of a shell in which `ddlrun` is ours, and returns what `subprocess.run` does; `status` of the first of a pipe."""
+    def run(line):
+        text = f"""set -o pipefail; ddlrun() {{ {sys.executable} -m ddlrun --accelerators 2 "$@"; }}; {line}"""
+        return subprocess.run(["bash", "-c", text], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300,
+                              check=False)
+    return run
+
+
+FAILS = "sh -c 'echo out; [ $RANK = 0 ] && exec sleep 100; exit 7'"
+
+
+def test_a_log_that_cannot_be_written_changes_nothing_else(shell, tmp_path):
+    (tmp_path / "tmp" / "DDLRUN").touch()
+    done = shell(f"ddlrun {FAILS}")
+    assert done.returncode == 7 and done.stderr.splitlines()[0] == "[ERROR DDL-2-10] rank 1 ended with status 7; the other ranks are ended too"
+    assert done.stderr.splitlines()[1].startswith("No log could be written: ")
+    (tmp_path / "tmp" / "DDLRUN").unlink()
+    # and one that cannot be any more: the program of a rank removes it behind the first message
+    done = shell(f"""ddlrun sh -c 'if [ $RANK = 1 ]; then exit 7; fi
+        trap "" TERM; while ! [ -f {tmp_path}/tmp/DDLRUN/*/ddlrun.log ]; do sleep 0.02; done; rm -r {tmp_path}/tmp/DDLRUN; exit 0'""")
+    assert done.returncode == 7 and "Traceback" not in done.stderr and not (tmp_path / "tmp" / "DDLRUN").exists(), done.stderr
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", "2>&1 >/dev/null | true"])
+def test_messages_that_nobody_reads_change_no_status(shell, closed):
+    done = shell(f"ddlrun -v {FAILS} {closed}")
+    assert done.returncode == 7, done.stderr
+    assert "rank 1 ended" not in done.stdout
+
+
+def test_tagged_output_that_cannot_be_written(shell):
+    done = shell(f"ddlrun --tag_output {FAILS} >&-")
+    assert done.returncode == 7 and "Traceback" not in done.stderr, done.stderr
+    done = shell("ddlrun --tag_output sh -c 'echo out' >/dev/full")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.match(r"\[ERROR DDL-2-8\] output cannot be written: .*No space left", done.stderr), done.stderr
+    done = shell("ddlrun --tag_output sh -c 'trap \"\" PIPE; echo err >&2; exit 3' 2>&-")
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("words", ["-h", "--version", "--dry_run true"])
+def test_a_reader_that_has_enough_of_a_text(shell, words):
+    done = shell(f"{{ ddlrun {words}; echo status $? >&2; }} | true")
+    assert done.stderr == "status 0\n"
+    done = shell(f"ddlrun {words} >&-")
+    assert done.returncode == 0 and done.stderr == ""
+    done = shell(f"ddlrun {words} >/dev/full")
+    assert done.returncode == 1 and done.stderr.startswith("[ERROR DDL-2-8] output cannot be written: "), done.stderr

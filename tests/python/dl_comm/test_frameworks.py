@@ -66,6 +66,21 @@ for closure_too in (False, True):
     assert isinstance(optimizer, torch.optim.SGD)
     found = train(model, optimizer, closure_too, inputs[rank:rank + 1])
     assert torch.allclose(found, expected), (found, expected)
+def stepped(before):
+    weight = torch.nn.Parameter(torch.zeros(2))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    if not before: optimizer = ct.DistributedOptimizer(optimizer, nteam=2)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    if before: optimizer = ct.DistributedOptimizer(optimizer, nteam=2)
+    for _ in range(2):
+        weight.grad = torch.full((2,), rank + 1.0)
+        optimizer.step()
+        scheduler.step()
+    return weight.tolist()
+import warnings
+warnings.simplefilter("error")
+assert stepped(False) == stepped(True) == [-2.25] * 2, (stepped(False), stepped(True))
+warnings.simplefilter("default")
 mixed = [torch.full((2, 3), float(rank)), torch.full((5,), float(rank)).bfloat16(), np.full(4, rank, np.float64)]
 assert [each.tolist() for each in cdl.gradients(mixed)] == [[[0.5] * 3] * 2, [0.5] * 5, [0.5] * 4]
 """, preamble=TORCH)

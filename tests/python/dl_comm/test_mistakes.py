@@ -27,7 +27,8 @@ def broken_list():
     yield good[0]
     raise KeyError("on purpose")
 bad_lists = (([np.ones(3, np.int8)], ValueError, "tensor 0 has elements of type int8"), (good + [3], TypeError, "tensor 2 is of type int"),
-             (7, TypeError, "iterable"), ([np.ones(6)[::2]], ValueError, "strided"), (broken_list(), KeyError, "on purpose"))
+             (7, TypeError, "rank 1: tensors: 'int' object is not iterable; pass a list of arrays"),
+             ([np.ones(6)[::2]], ValueError, "strided"), (broken_list(), KeyError, "on purpose"))
 """
 
 

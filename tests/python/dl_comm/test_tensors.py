@@ -34,6 +34,32 @@ pyddl.finalize()
 """, preamble=PYDDL)
 
 
+def test_arrays_of_one_value_whose_axes_lie_differently(ranks):
+    """As that which one rank loaded from a file, and the others made."""
+    ranks(2, """
+mc.init(1, 1, 10)
+rank = cdl.get_rank()
+value = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+def mine(): return value.copy() if rank == 0 else np.asfortranarray(value)
+same(mc.gradients([mine()], 0)[0], value)
+assert mc.check_buffers_match([mine(), mine().T]) == 0
+for root in (0, 1):
+    first = mine() if rank == root else mine() * 0
+    assert cdl.broadcast([first], root)[0] is first
+    same(first, value)
+average = mine() + rank
+assert average.flags.c_contiguous == (rank == 0) and mc.average(average) is average
+same(average, value + 0.5)
+turned = np.matrix(np.eye(3) + [[0, rank, 0]] * 3).T
+cdl.gradients([np.ones(3), turned])
+same(turned, (np.eye(3) + [[0, 0.5, 0]] * 3).T)
+with refused(ValueError, "tensor 0 is read-only"):
+    turned.flags.writeable = False
+    cdl.gradients([turned])
+cdl.finalize()
+""", preamble=CRAY)
+
+
 def test_lists_of_them(ranks):
     ranks(2, """
 cdl.init()
@@ -99,6 +125,19 @@ other.step(closure)  # the averages are those of what it computes
 same(weights[1].array, np.full(3, -4))
 with refused(ValueError, "nteam is 0; pass 1 or more"):
     torch.DistributedOptimizer(own, nteam=0)
+# a scheduler of before puts a step into the object, and knows it by a mark
+scheduled = SGD([weights[1]], 1.0)
+def counted(*arguments, step=scheduled.step):
+    counted.calls += 1
+    return step(*arguments)
+counted.calls, counted._wrapped_by_lr_sched, scheduled.step = 0, True, counted
+assert torch.DistributedOptimizer(scheduled, nteam=2) is scheduled and scheduled.step._wrapped_by_lr_sched
+closure()
+assert scheduled.step() == "stepped"
+same(weights[1].array, np.full(3, -6))
+scheduled.step(closure)
+same(weights[1].array, np.full(3, -8))
+assert counted.calls == 2 and not hasattr(other.step, "_wrapped_by_lr_sched")
 """, preamble=CRAY)
 
 

@@ -6,7 +6,7 @@ import pytest
 import conftest
 
 pytestmark = pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
-PREAMBLE = "import os\nimport numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport ml_comm as mc\nimport pyddl\n"
+PREAMBLE = "import os, sys\nimport numpy as np\nfrom programs import *\nimport dl_comm as cdl\nimport ml_comm as mc\nimport pyddl\n"
 
 
 @pytest.mark.parametrize("count, per_node", [(1, ""), (2, ""), (3, ""), (4, ""), (5, ""), (1, "1"), (2, "1"), (3, "1")])
@@ -38,3 +38,20 @@ cdl.finalize()
 """, preamble=PREAMBLE, variables={"THREADS": str(threads), **({"DDL_RANKS_PER_NODE": per_node} if per_node else {})})
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(done.stdout.splitlines()) == [f"done {rank} {count}" for rank in range(count)]
+
+
+@pytest.mark.parametrize("end", ["raise KeyError('on purpose')", "sys.exit(3)", "sys.exit(0)"])
+def test_the_others_hear_of_a_rank_that_ends(mpirun, end):
+    done = mpirun(2, f"""
+cdl.init()
+cdl.create_team(0, 2, 0)
+cdl.gradients([np.ones(5)])
+if cdl.get_rank() == 1:
+    {end}
+try:
+    cdl.gradients([np.ones(5)])
+except pyddl.Error as told:
+    say(told)
+""", preamble=PREAMBLE, variables={"DDL_TIMEOUT": "20"})
+    assert "rank 1 has ended" in done.stdout, done.stdout + done.stderr
+    assert (done.returncode == 0) == (end == "sys.exit(0)") and ("on purpose" in done.stderr) == ("on purpose" in end)

@@ -67,13 +67,37 @@ cases = [
 for x, kind, words in cases:
     with refused(kind, "allreduce, rank 0: x ", words):
         pyddl.allreduce(x)
-    with refused(kind, "broadcast, rank 0: x ", words):
-        pyddl.broadcast(x)
+    if "read-only" not in words and "scalar" not in words:  # that of the root is not replaced
+        with refused(kind, "broadcast, rank 0: x ", words):
+            pyddl.broadcast(x)
     with refused(kind, "plan_allreduce, rank 0: x ", words):
         pyddl.plan_allreduce(x)
     with refused(kind, "allreduce_async, rank 0: x ", words):
         pyddl.allreduce_async(x)
 pyddl.all_gather(locked, np.zeros(5, np.float32))  # what is only read may be read-only
+""")
+
+
+def test_an_array_that_no_result_replaces_may_be_read_only(ranks):
+    ranks(2, """
+mine = np.full(4, 1.0 + rank)
+mine.flags.writeable = rank == 0
+for call in (lambda x: pyddl.broadcast(x, 1), lambda x: pyddl.broadcast_async(x, 1).wait()):
+    other = np.zeros(4) if rank == 0 else mine
+    call(other)
+    same(other, np.full(4, 2.0))
+for mine in (mine, mine[:1] if rank == 0 else mine[0]):
+    expected = mine + 2.0 if rank == 0 else mine
+    pyddl.reduce(mine, 0)
+    same(mine, expected)
+letters = bytearray(4) if rank == 0 else b"abcd"
+pyddl.broadcast(letters, 1)
+assert letters == b"abcd"
+mine = np.zeros(4)
+mine.flags.writeable = rank == 1
+for act in (lambda: pyddl.broadcast(mine, 1), lambda: pyddl.broadcast_async(mine, 1).wait(), lambda: pyddl.reduce(mine, 0)):
+    with refused(ValueError if rank == 0 else pyddl.Mismatch, "x is read-only, and the result would replace it" if rank == 0 else ""):
+        act()
 """)
 
 
@@ -124,8 +148,12 @@ for call in (pyddl.allreduce_n, pyddl.allreduce_n_async):
         with refused(TypeError, f"allreduce_n, rank 0: tensors is {said}; pass a list of arrays"):
             call(tensors)
 pyddl.allreduce_n(np.ones((2, 3)))  # a list of its rows
-with refused(ValueError, "block"):
-    pyddl.block(10, 1)
+for arguments, kind, words in (((10, 1), ValueError, "rank 1 of 1"), ((-1,), ValueError, "rank 0 of 1, count -1"), ((10**30,), ValueError, f"count is {10**30}; "),
+                               ((1.5,), TypeError, "count is 1.5; "), (("a",), TypeError, "count is 'a'; "),
+                               ((1, "a"), TypeError, "rank is 'a'; "), ((1, 2**32), ValueError, "rank is 4294967296; ")):
+    with refused(kind, f"block, rank 0: {words}"):
+        pyddl.block(*arguments)
+assert pyddl.block(np.int64(7), np.int8(0)) == 7
 """)
 
 
@@ -193,8 +221,8 @@ for length in (2, 4):
     span = pyddl.arrays.span_of(Interface(data, (length, 1)))
     assert span.count == length and span.address == np.frombuffer(data, np.uint8).ctypes.data
     pyddl.broadcast(Interface(data, (length,)))
-    with refused(ValueError, "broadcast, rank 0: x is read-only"):
-        pyddl.broadcast(Interface(bytes(data), (length,)))
+    with refused(ValueError, "allreduce, rank 0: x is read-only"):
+        pyddl.allreduce(Interface(bytes(data), (length,)))
     out = np.zeros(length, np.uint8)
     pyddl.memcpy_host_to_device(pyddl.malloc(64, 64)[1], Interface(bytes(data), (length,)))
 with refused(ValueError, "x has an array interface that makes no sense"):

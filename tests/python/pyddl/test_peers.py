@@ -386,6 +386,46 @@ for turn in range(3):
 """)
 
 
+def test_ctrl_c_that_has_come_breaks_no_later_call(ranks):
+    """A call may begin before the thread that listens has looked, and take longer than the moment that a call is given."""
+    ranks(2, """
+import signal
+for turn in range(3):
+    try:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("no KeyboardInterrupt")
+    except KeyboardInterrupt:
+        if rank == 1: time.sleep(0.7)
+    data = np.ones(3)
+    pyddl.allreduce(data)
+    same(data, np.full(3, 2))
+""")
+
+
+def test_pythons_handler_of_ctrl_c_stays_the_default(python):
+    """By which asyncio and others know that they may put their own in its place."""
+    python("""
+import asyncio, signal
+ours = signal.getsignal(signal.SIGINT)
+assert ours is signal.default_int_handler and ours is not own
+async def work():
+    assert signal.getsignal(signal.SIGINT) is not ours or sys.version_info < (3, 11)
+    try:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(100)
+    except asyncio.CancelledError:
+        say("cancelled")
+        raise
+with refused(KeyboardInterrupt):
+    asyncio.run(work())
+assert signal.getsignal(signal.SIGINT) is ours
+child_does(lambda: same(signal.getsignal(signal.SIGINT) is own and signal.default_int_handler is own, True))
+signal.signal(signal.SIGINT, len)
+pyddl.finalize()
+assert signal.getsignal(signal.SIGINT) is len and signal.default_int_handler is own
+""", preamble="import signal\nown = signal.default_int_handler\n" + conftest.PREAMBLE)
+
+
 def test_a_signal_for_a_child_interrupts_nobody_else(ranks):
     ranks(2, """
 import signal

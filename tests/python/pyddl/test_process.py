@@ -61,8 +61,14 @@ for seconds in ("1", None, [1]):
 for name in (None, 3, b"ring"):
     with refused(TypeError, f"set_schedule, rank 0: name is {name!r}; pass a word such as \\"tuned\\""):
         pyddl.set_schedule(name)
-with refused(pyddl.Unsupported, "set_schedule"):
-    pyddl.set_schedule("\\udcff")  # as a word that is not UTF-8 arrives
+for name in ("\\udcff", "tuned\\0y"):  # a word that is not UTF-8 arrives so
+    with refused(pyddl.Unsupported, "set_schedule"):
+        pyddl.set_schedule(name)
+started = pyddl.barrier_async()
+for seconds in ("1", None, [1]):
+    with refused(TypeError, f"is_over, rank 0: seconds is {seconds!r}; pass a number"):
+        started.is_over(seconds)
+assert started.is_over(np.float32(100))
 pyddl.set_timeout(np.float32(100))
 pyddl.set_schedule("tuned")
 pyddl.allreduce(np.ones(3))

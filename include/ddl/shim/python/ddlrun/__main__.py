@@ -8,7 +8,7 @@ import sys
 import traceback
 
 from . import environment, hardware, hardware_checks, hosts, mpi, options, placement, processes
-from .messages import CHECKS_SKIPPED, COMMAND_LINE, MANY_HOSTS, PROGRAM, UNEXPECTED, Log, Problem
+from .messages import CHECKS_SKIPPED, COMMAND_LINE, FILE, MANY_HOSTS, PROGRAM, UNEXPECTED, Log, Problem, tell
 from .version import __version__
 
 MOST_CHECKED = 10  # hosts; asking more takes long
@@ -25,15 +25,26 @@ def main(words=None):
         log.error(UNEXPECTED, "unexpected error\n" + traceback.format_exc().rstrip())
     finally:
         log.close()
+        for stream in (sys.stdout, sys.stderr):
+            _let_go(stream)
     return 1
+
+
+def _let_go(stream):
+    """What found no reader, or no room, is not to be written once more when the interpreter ends, whose status it would change."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(settings, log):
     if settings.help:
-        print(options.usage())
+        _show(options.usage())
         return 0
     if settings.version:
-        print(f"ddlrun {__version__}")
+        _show(f"ddlrun {__version__}")
         return 0
     log.write("ddlrun " + shlex.join(sys.argv[1:]))
     own_file = placement.of_file(settings.rank_file, settings) if settings.rank_file else None
@@ -99,7 +110,7 @@ def _local(settings, placed, log):
     for line in shown:
         _say(settings, log, line)
     program = settings.program[0]
-    if shutil.which(program) is None:
+    if shutil.which(program, path=environments[0].get("PATH")) is None:  # which is where it is looked for
         raise Problem(PROGRAM, f"no program '{program}' that can be run; give its path, or make it executable")
     return processes.run([processes.Child(settings.program, ranks, f"rank {rank}",
                                           f"[{rank}] " if settings.tag_output else "")
@@ -122,21 +133,28 @@ def _by_mpi(settings, placed, launcher, log):
         log.keep()  # the line can then be run as it stands
         _show(line)
         return 0
-    print(line, file=sys.stderr, flush=True)
-    return processes.run([processes.Child(command.words, {**os.environ, **command.environment}, "mpirun")], log)
+    tell(line)
+    variables = {name: value for name, value in {**os.environ, **command.environment}.items() if value is not None}
+    return processes.run([processes.Child(command.words, variables, "mpirun")], log)
 
 
-def _show(command):
-    """For a shell to run: with the bytes that the words came with, whatever they are."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(os.fsencode(command + "\n"))
-    sys.stdout.buffer.flush()
+def _show(text):
+    """On stdout, if it is open: with the bytes that words of a command came with, whatever they are, for a shell to run."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.buffer.write(os.fsencode(text + "\n"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # its reader has enough
+        pass
+    except OSError as why:
+        raise Problem(FILE, f"output cannot be written: {why}") from None
 
 
 def _say(settings, log, line):
     log.write(line)
     if settings.verbose:
-        print(line, file=sys.stderr, flush=True)
+        tell(line)
 
 
 if __name__ == "__main__":

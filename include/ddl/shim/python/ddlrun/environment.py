@@ -9,7 +9,7 @@ from . import placement as placements
 
 HOST_PORT = "2200"
 KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV", "LSB_JOBID",
-        "LSB_MCPU_HOSTS", "DDL_LIBRARY_PATH", "DDL_TIMEOUT", "DDL_DEBUG", "DDL_GROUP_SIZE",
+        "LSB_MCPU_HOSTS", "DDL_LIBRARY_PATH", "DDL_TIMEOUT", "DDL_DEBUG", "DDL_GROUP_SIZE", "DDL_RANKS_PER_NODE",
         "DDL_MAPPED_ARRAYS", "DL_COMM_DEFAULT_NTHREADS", "DL_COMM_DEFAULT_PREC_LEVEL", "DL_COMM_PIPELINE_CHUNK_KB",
         "DL_COMM_NUM_CUDA_STREAMS")
 
@@ -57,6 +57,7 @@ def of_local_ranks(settings, placement, environment=os.environ):
     common.update(meeting_point("127.0.0.1"))
     common.update(DDL_JOB=f"ddlrun-{os.getpid()}-{secrets.token_hex(8)}", DDL_TRANSPORT="shared_memory")
     for name, value in asked_for(settings).items():
+        value = environment.get(name) if value is None else value
         if value is not None:
             common[name] = value
     ranks = []

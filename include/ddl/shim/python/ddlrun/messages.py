@@ -4,6 +4,7 @@
 A message is one line, `[ERROR DDL-2-<id>] text` or `[WARN DDL-2-<id>] text`, and after it a line with the log.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -33,6 +34,13 @@ class Problem(Exception):
     def __init__(self, number, text):
         super().__init__(text)
         self.number = number
+
+
+def tell(text):
+    """On stderr, if it is open, and somebody reads it."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
 
 class Log:
@@ -73,7 +81,8 @@ class Log:
         """A line for the log alone."""
         self._lines.append(time.strftime("%Y-%m-%d %H:%M:%S ") + text)
         if self._kept:
-            self._save()
+            with contextlib.suppress(OSError):  # what the ranks come to counts for more
+                self._save()
 
     def keep(self):
         """From here on the folder stays."""
@@ -98,7 +107,7 @@ class Log:
             where = f"Please see {self.path} for detailed log."
         except OSError as refusal:
             where = f"No log could be written: {refusal}"
-        print(f"{line}\n{where}", file=sys.stderr, flush=True)
+        tell(f"{line}\n{where}")
 
     def _save(self):
         with open(self.path, "w", encoding="utf-8", errors="backslashreplace") as log:  # words of a command line may be any bytes

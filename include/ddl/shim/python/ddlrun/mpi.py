@@ -84,12 +84,13 @@ def _mpi_of_library():
 @dataclasses.dataclass
 class Command:
     words: list
-    environment: dict  # what it needs beside the environment of ddlrun
+    environment: dict  # what it needs beside the environment of ddlrun; None: what it must not find there
     files: dict  # path: text, to be written before it starts
 
     def __str__(self):
         """For the shell, in one line."""
-        variables = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
+        variables = [f"-u {name}" for name, value in self.environment.items() if value is None]
+        variables += [f"{name}={shlex.quote(value)}" for name, value in self.environment.items() if value is not None]
         return " ".join((["env", *variables] if variables else []) + [shlex.quote(word) for word in self.words])
 
 
@@ -100,11 +101,12 @@ def command(launcher, settings, placement, folder, program):
     run.update(environments.meeting_point(placement.hosts[0]))
     asked = environments.asked_for(settings)
     run = {name: value for name, value in run.items() if name not in asked}
-    if not settings.ddl_options:
-        run.pop("DDL_OPTIONS", None)
     program = environments.naming_ranks(launcher.kind, settings, placement, program)
     make = {"openmpi": _open_mpi, "spectrum": _open_mpi, "mpich": _hydra, "srun": _srun}[launcher.kind]
-    return make(launcher, settings, placement, folder, run, program)
+    made = make(launcher, settings, placement, folder, run, program)
+    if not settings.ddl_options and "DDL_OPTIONS" in os.environ and "DDL_OPTIONS" not in asked:
+        made.environment["DDL_OPTIONS"] = None
+    return made
 
 
 def _open_mpi(launcher, settings, placement, folder, run, program):

@@ -17,7 +17,7 @@ import sys
 import time
 import typing
 
-from .messages import PROGRAM, RANK_FAILED, Problem
+from .messages import FILE, PROGRAM, RANK_FAILED, Problem
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -44,6 +44,7 @@ class _Output:
 
     def __init__(self, source, target, tag):
         self.source, self.target, self.tag, self.rest = source, target, tag.encode(), b""
+        self.lost = None  # why some of it could not be written, though there is a reader
         os.set_blocking(source.fileno(), False)
 
     def forward(self):
@@ -67,7 +68,7 @@ class _Output:
             self.rest = b""
 
     def _write(self, lines):
-        """False if our reader has gone."""
+        """False if our reader has gone, or what we write finds no room."""
         if not lines:
             return True
         text = b"".join(self.tag + line + b"\n" for line in lines)
@@ -76,7 +77,8 @@ class _Output:
                 text = text[self.target.write(text):]  # an unbuffered one may take a part
             self.target.flush()
             return True
-        except BrokenPipeError:
+        except OSError as why:
+            self.lost = None if isinstance(why, BrokenPipeError) else why
             return False
 
 
@@ -88,6 +90,7 @@ class _Supervision:
         self._deadline = None  # then what is left is killed
         self._told = False  # we were told to end the children
         self._noted = []  # signals, and how many children each has reached
+        self._outputs = []
         self._several = len(children) > 1
         self._selector = selectors.DefaultSelector()
         self._wake, wake = socket.socketpair()
@@ -120,12 +123,12 @@ class _Supervision:
         return self._status
 
     def _start(self, child):
-        pipes = subprocess.PIPE if child.tag else None
+        out, err = ((stream and child.tag and subprocess.PIPE) or None for stream in (sys.stdout, sys.stderr))
         before = len(self._living)
         first = before == 0  # as under mpirun, the first rank alone reads what ddlrun is given
         try:
             process = subprocess.Popen(child.words, env=child.environment, stdin=None if first else subprocess.DEVNULL,
-                                       stdout=pipes, stderr=pipes, start_new_session=True, preexec_fn=_die_with_parent)
+                                       stdout=out, stderr=err, start_new_session=True, preexec_fn=_die_with_parent)
         except OSError as why:
             raise Problem(PROGRAM, f"program '{child.words[0]}' does not start: {why}") from None
         self._living[process] = child
@@ -133,10 +136,10 @@ class _Supervision:
             if reached <= before:  # it came before this one was there
                 _signal_group(process, number)
         self._log.write(f"{child.name} is process {process.pid}")
-        if child.tag:
-            sys.stdout.flush()
-            for source, target in ((process.stdout, sys.stdout.buffer), (process.stderr, sys.stderr.buffer)):
-                self._selector.register(source, selectors.EVENT_READ, _Output(source, target, child.tag))
+        for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+            if source is not None:  # else what we would write to is closed for the child as for us
+                self._outputs.append(_Output(source, target.buffer, child.tag))
+                self._selector.register(source, selectors.EVENT_READ, self._outputs[-1])
 
     def _note(self, number, _frame):
         if number == signal.SIGCHLD:
@@ -166,6 +169,9 @@ class _Supervision:
                 if key.data.forward():
                     key.data.finish()
                 key.fileobj.close()
+        for why in {str(each.lost) for each in self._outputs if each.lost}:
+            self._status = self._status or 1
+            self._log.error(FILE, f"output cannot be written: {why}")
 
     def _reap(self, block=False):
         for process in list(self._living):

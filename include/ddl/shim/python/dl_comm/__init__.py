@@ -31,6 +31,7 @@ Failures are exceptions: ValueError and TypeError for arguments, `pyddl.Error` f
 hear of: their call throws an error that names it.
 """
 
+import atexit
 import typing
 
 from . import plugin
@@ -48,6 +49,7 @@ def init_mpi() -> None:
     if not State.met:
         plugin.call("init_mpi")
         State.met = True
+        atexit.register(finalize)  # over MPI the end of a process waits for the others, who would wait for this one
 
 
 def init() -> None:
@@ -59,7 +61,8 @@ def init() -> None:
 
 
 def finalize() -> None:
-    """Ends the plugin, at the end of the program, on every rank. A second call does nothing."""
+    """Ends the plugin, at the end of the program, on every rank. A second call does nothing. Without one it is called at exit, be it
+    by an exception: then calls of the others fail."""
     if State.met and not State.ended:
         plugin.call("finalize")
     State.ended = State.ended or State.met

@@ -71,9 +71,9 @@ def number(name, argument, value, least, most):
 
 def exchange(name, tensors, *team, root=0):
     """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place. Returns the list of them, with a new array
-    for each that a framework does not let us change."""
+    for each that a framework does not let us change. Elements go in the order of C where an array's axes lie in another."""
     with told(name, *team):
-        tensors = list(tensors)
+        tensors = _listed(name, tensors)
         spans = [_span(name, place, tensors) for place in range(len(tensors))]
     count = len(spans)
     room = max(count, 1)
@@ -83,7 +83,17 @@ def exchange(name, tensors, *team, root=0):
     call(name, (POINTER(c_void_p) * 1)(ctypes.cast(pointers, POINTER(c_void_p))),
          (POINTER(c_int) * 1)(ctypes.cast(lengths, POINTER(c_int))), (POINTER(c_int) * 1)(ctypes.cast(types, POINTER(c_int))),
          (c_int * 1)(count), 1, *(team or [root]))
+    for tensor, span in zip(tensors, spans):
+        if isinstance(tensor, numpy.ndarray) and span.owner is not tensor:
+            numpy.asarray(tensor)[...] = span.owner
     return tensors
+
+
+def _listed(name, tensors):
+    try:
+        return list(tensors)
+    except TypeError as why:
+        raise TypeError(f"{name}, rank {call('get_rank')}: tensors: {why}; pass a list of arrays") from why
 
 
 def _span(name, place, tensors):
@@ -93,8 +103,10 @@ def _span(name, place, tensors):
         except (TypeError, arrays.ReadOnly):
             if isinstance(tensors[place], numpy.ndarray) or not hasattr(tensors[place], "__array__"):
                 raise
-            tensors[place] = numpy.array(tensors[place])
+            tensors[place] = numpy.array(tensors[place], order="C")
             span = arrays.span_of(tensors[place])
+        if isinstance(tensors[place], numpy.ndarray) and not tensors[place].flags.c_contiguous:
+            span = arrays.span_of(numpy.array(tensors[place], order="C"))
         if elements.NAMES[span.element] not in TYPES:
             raise ValueError(f"has elements of type {elements.NAMES[span.element]}; it takes {', '.join(TYPES)}")
         if span.count > MOST:

@@ -7,13 +7,10 @@
 The import meets the other processes, so `get_rank` and `get_nranks` can be called at once. `finalize` is called at exit.
 """
 
-import atexit
-
 import dl_comm
 from dl_comm import finalize, get_nranks, get_rank, localrank  # noqa: F401  # what scripts take from here
 
 dl_comm.init_mpi()
-atexit.register(finalize)
 _teams = 0
 
 
@@ -32,6 +29,8 @@ def DistributedOptimizer(optimizer, nteam=1, nthread_per_team=2):  # pylint: dis
         dl_comm.create_team(team, nthread_per_team, 0)
     _teams += 1
     own = type(optimizer)
+    hidden = vars(optimizer).pop("step", None)  # a scheduler puts its own into the object, which hides that of every class
+    inner = own.step if hidden is None else lambda _self, *arguments, **more: hidden(*arguments, **more)
 
     def parameters():
         return [each for group in optimizer.param_groups for each in group["params"]]
@@ -42,13 +41,17 @@ def DistributedOptimizer(optimizer, nteam=1, nthread_per_team=2):  # pylint: dis
     def step(self, closure=None, *arguments, **more):
         if closure is None:
             average()
-            return own.step(self, *arguments, **more)
+            return inner(self, *arguments, **more)
 
         def averaged():  # it computes the gradients, perhaps more than once
             loss = closure()
             average()
             return loss
-        return own.step(self, averaged, *arguments, **more)
+        return inner(self, averaged, *arguments, **more)
+
+    for mark in ("_wrapped_by_lr_sched", "_with_counter"):  # by which schedulers, new and old, know their own
+        if hasattr(hidden, mark):
+            setattr(step, mark, True)
 
     optimizer.__class__ = type("Distributed" + own.__name__, (own,), {"step": step})
     dl_comm.broadcast([each.detach() for each in parameters()], 0)

@@ -108,7 +108,7 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
     dl_comm.plugin.require("check_buffers_match")
     with dl_comm.plugin.told("broadcast"):
         own = [each if isinstance(each, numpy.ndarray) else host_copy(each) for each in arrays]
-    roots = dl_comm.broadcast([numpy.array(each) for each in own], 0)
+    roots = dl_comm.broadcast([numpy.array(each, order="C") for each in own], 0)
     differs = numpy.array([mine.tobytes() != first.tobytes() for mine, first in zip(own, roots)], numpy.float64)
     dl_comm.gradients([differs], 0)
     count = int((differs > 0).sum())

@@ -19,11 +19,12 @@ class Arguments:
     """The part of a communicator that examines arguments; `_handle`, `_rank`, `_size` and `_run` are the communicator's."""
 
     def _refused(self, call, argument, why):
-        """The exception for a call that never came to the library. The others wait in theirs, and are told, unless it is a plan's making.
+        """The exception for a call that never came to the library. The others wait in theirs, and are told, unless it is a
+        plan's making, or `block`.
 
         `why` is what is wrong with an argument, or what an object's own code threw, which is passed on as it is.
         """
-        if self._size > 1 and self._handle is not None and not call.startswith("plan_"):
+        if self._size > 1 and self._handle is not None and not call.startswith(("plan_", "block")):
             functions.run_allreduce(self._handle, None, None, 1, -1, -1)
         for kind in (TypeError, ValueError):
             if isinstance(why, kind):

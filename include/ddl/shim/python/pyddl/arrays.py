@@ -120,13 +120,8 @@ def _of_interface(data, interface, writable, on_device):
     if strides is not None and not _dense(shape, strides, dtype.itemsize):
         raise ValueError(f"is strided (shape {shape}, strides {tuple(strides)}), so its elements do not lie next to each "
                          f"other; {_ADVICE}")
-    device = None
-    if on_device:
-        from . import cuda
-        device = cuda.memory()
-        if math.prod(shape) != 0:
-            device.await_producer(interface.get("stream"), int(address))
-    return Span(int(address), math.prod(shape), number, (data, interface), device)
+    span = Span(int(address), math.prod(shape), number, (data, interface))
+    return _once_produced(span, interface.get("stream")) if on_device else span
 
 
 def _of_dlpack(data, writable):
@@ -139,24 +134,28 @@ def _of_dlpack(data, writable):
     if tensor.strides is not None and not _dense(tensor.shape, [stride * size for stride in tensor.strides], size):
         raise ValueError(f"is strided (shape {tensor.shape}, strides {tensor.strides} elements), so its elements do not lie "
                          "next to each other; pass a contiguous tensor")
-    device = None
-    if tensor.on_device:
-        from . import cuda
-        device = cuda.memory()
-        if math.prod(tensor.shape) != 0:
-            device.await_producer(None, tensor.address)
-    return Span(tensor.address, math.prod(tensor.shape), tensor.element, tensor, device)
+    span = Span(tensor.address, math.prod(tensor.shape), tensor.element, tensor)
+    return _once_produced(span, None) if tensor.on_device else span
+
+
+def _once_produced(span, stream):
+    """The span in the memory of a GPU, behind what that stream does for it."""
+    from . import cuda
+    span.device = cuda.memory()
+    if span.count != 0:
+        span.device.await_producer(stream, span.address)
+    return span
 
 
 def host_copy(data):
-    """A new NumPy array of the same elements."""
+    """A new NumPy array of the same elements, in the order of C."""
     interface = getattr(data, "__cuda_array_interface__", None)
     if interface is None:
-        return numpy.array(data)
+        return numpy.array(data, order="C")
     span = span_of(data, writable=False)
     whole = numpy.empty(span.count, numpy.dtype(interface["typestr"]))
     span.device.to_host(whole.ctypes.data, span.address, whole.nbytes)
-    return numpy.lib.stride_tricks.as_strided(whole, interface["shape"], interface.get("strides"))
+    return numpy.asarray(numpy.lib.stride_tricks.as_strided(whole, interface["shape"], interface.get("strides")), order="C")
 
 
 def index(value, bits=64):

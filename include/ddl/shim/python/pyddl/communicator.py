@@ -89,14 +89,16 @@ class Communicator(Arguments):
 
     def broadcast(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> int:
         """Replaces `x` by the root's, on every rank."""
-        span = self._span("broadcast", x, n, type)
-        return self._run("broadcast", span.address, span.count, span.element, self._number("broadcast", root, "root"))
+        root = self._number("broadcast", root, "root")
+        span = self._span("broadcast", x, n, type, writable=root != self._rank)
+        return self._run("broadcast", span.address, span.count, span.element, root)
 
     def reduce(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None, op: int = elements.DDL_OP_SUM) -> int:
         """Replaces the root's `x` by the combination of all ranks' `x`; elsewhere `x` stays as it is."""
-        span = self._span("reduce", x, n, type)
+        root = self._number("reduce", root, "root")
+        span = self._span("reduce", x, n, type, writable=root == self._rank)
         return self._run("reduce", span.address, span.address if root == self._rank else None, span.count, span.element,
-                         self._number("reduce", op, "op"), self._number("reduce", root, "root"))
+                         self._number("reduce", op, "op"), root)
 
     def reduce_scatter(self, x: _Array, out: _Array, op: int = elements.DDL_OP_SUM) -> int:
         """Leaves this rank's block of the combination of all `x` in `out`. `block` says which elements these are."""
@@ -125,7 +127,8 @@ class Communicator(Arguments):
 
     def block(self, count: int, rank: _Count = None) -> int:
         """How many elements of a vector of `count` are the block of a rank; of this one if none is named."""
-        rank = self._rank if rank is None else rank
+        count = self._number("block", count, "count", 64)
+        rank = self._rank if rank is None else self._number("block", rank, "rank")
         if not 0 <= rank < self._size or count < 0:
             raise ValueError(f"block, rank {self._rank}: rank {rank} of {self._size}, count {count}; name a rank, and 0 or more")
         return functions.count_of_block(count, self._size, rank)
@@ -144,9 +147,9 @@ class Communicator(Arguments):
 
     def broadcast_async(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> Request:
         """Starts a broadcast."""
-        span = self._span("broadcast_async", x, n, type)
-        return Request(self, "broadcast", (span.address, span.count, span.element,
-                                           self._number("broadcast_async", root, "root")), (span, x))
+        root = self._number("broadcast_async", root, "root")
+        span = self._span("broadcast_async", x, n, type, writable=root != self._rank)
+        return Request(self, "broadcast", (span.address, span.count, span.element, root), (span, x))
 
     def barrier_async(self) -> Request:
         """Starts a barrier."""
@@ -191,7 +194,7 @@ class Communicator(Arguments):
         """The schedule of later reductions: "tuned", which is the default, or "ring" and so on. All ranks name the same."""
         if not isinstance(name, str):
             raise TypeError(f"set_schedule, rank {self._rank}: name is {name!r}; pass a word such as \"tuned\"")
-        self._check(functions.set_schedule(self._handle, name.encode("utf-8", "backslashreplace")))
+        self._check(functions.set_schedule(self._handle, name.replace("\0", "\\0").encode("utf-8", "backslashreplace")))
 
     def interrupt(self) -> None:
         """For another thread: ends the call that waits, which breaks the communicator."""

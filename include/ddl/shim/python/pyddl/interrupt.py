@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C ends a wait.
 
-While the main thread waits inside the library Python cannot run a signal handler. So a thread of ours is told of each
-signal by the interpreter's wakeup descriptor. It gives the main thread a moment; as long as that has not moved since, it has the
-library end the call, which may begin later, and KeyboardInterrupt comes. Where a handler of the program's own has SIGINT, that is left to end the
-wait or not: only a second SIGINT within the same wait ends it. A collective that was under way when KeyboardInterrupt came, and
-that nobody waits for any more, is ended too.
+While the main thread waits inside the library Python cannot run a signal handler. So a thread of ours is told of each signal by
+the interpreter's wakeup descriptor. It gives the main thread a moment; as long as that has not moved since, and
+KeyboardInterrupt has not come, it has the library end the call, which may begin later, and KeyboardInterrupt comes. Where a
+handler of the program's own has SIGINT, that is left to end the wait or not: only a second SIGINT within the same wait ends it.
+A collective that was under way when KeyboardInterrupt came, and that nobody waits for any more, is ended too.
 """
 
 import ctypes
@@ -19,7 +19,28 @@ import time
 from .library import functions
 
 MOMENT = 0.2  # seconds in which a call may end by itself
+_CAME = b"\0"  # number of no signal: behind a SIGINT, its KeyboardInterrupt has come
 seen = 0  # signals of which a KeyboardInterrupt came, or will come
+_watches = []  # the last one has the descriptor
+_own = signal.default_int_handler
+
+
+def _raise(number, frame):
+    """Python's own handler of SIGINT, and the watch hears that it runs."""
+    if _watches:
+        _watches[-1].tell_that_it_came()
+    _own(number, frame)
+
+
+def _is_pythons(handler):
+    return handler in (_own, _raise)
+
+
+def _put(handler):
+    """Such a one is the default, too: others ask whether that is in its place before they put their own there."""
+    signal.default_int_handler = handler
+    if _is_pythons(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, handler)
 
 
 class Watch:
@@ -36,6 +57,9 @@ class Watch:
         self._calls = ctypes.c_ulong.from_address(functions.python_calls())
         self._pid = os.getpid()
         self._last = None  # where the main thread was at the last SIGINT
+        self._first = not _watches
+        _watches.append(self)
+        _put(_raise)
         self._thread = threading.Thread(target=self._listen, name="pyddl-interrupt", daemon=True)
         self._thread.start()
         os.register_at_fork(after_in_child=self._forked)
@@ -44,6 +68,9 @@ class Watch:
         """Gives the descriptor back, if it is still ours."""
         if os.getpid() != self._pid or threading.get_ident() != self._main:
             return  # only the main thread may; until the process ends the descriptor stays as it is
+        _watches.remove(self)
+        if not _watches:
+            _put(_own)
         now = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(self._before if now == self._mouth.fileno() else now, warn_on_full_buffer=False)
         self._mouth.close()  # which ends the thread
@@ -56,6 +83,21 @@ class Watch:
             now = signal.set_wakeup_fd(-1)
             if now != self._mouth.fileno():
                 signal.set_wakeup_fd(now)
+            _watches.clear()
+            _put(_own)
+
+    def tell_that_it_came(self):
+        try:
+            self._mouth.send(_CAME)
+        except OSError:  # full, or closed
+            pass
+
+    def _came(self):
+        """Whether what was heard last came, or what comes behind it."""
+        try:
+            return _CAME in self._ear.recv(64, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except OSError:  # nothing is there
+            return False
 
     def _listen(self):
         while True:
@@ -67,27 +109,27 @@ class Watch:
                 return
             if self._before >= 0:  # who had the descriptor before us is told too
                 try:
-                    os.write(self._before, numbers)
+                    os.write(self._before, numbers.replace(_CAME, b"") if self._first else numbers)
                 except OSError:
                     pass
             if signal.SIGINT in numbers:
-                self._interrupt()
+                self._interrupt(came=signal.SIGINT not in numbers.rpartition(_CAME)[2])
 
-    def _interrupt(self):
+    def _interrupt(self, came):
         global seen
         place = self._place()
         second = place is not None and place == self._last
         self._last = place
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if _is_pythons(signal.getsignal(signal.SIGINT)):
             seen += 1
         elif not second:
             return
         end = time.monotonic() + MOMENT
         while time.monotonic() < end:
-            time.sleep(0.02)
-            if self._place() != place:
+            if came or self._came() or self._place() != place:
                 return
-        while place is not None and self._place() == place:
+            time.sleep(0.02)
+        while place is not None and self._place() == place and not self._came():
             self._end()
             time.sleep(MOMENT)
 

@@ -55,7 +55,11 @@ class Request(_Pending):
 
     def is_over(self, seconds: float = 0) -> bool:
         """Whether it has ended, well or badly, after so many seconds at most; `wait` says which."""
-        done, end = ctypes.c_int(), time.monotonic() + seconds
+        done = ctypes.c_int()
+        try:
+            end = time.monotonic() + seconds
+        except TypeError:
+            raise TypeError(f"is_over, rank {self._communicator.rank}: seconds is {seconds!r}; pass a number") from None
         while functions.wait_request_for(self._handle, seconds, ctypes.byref(done)) == 0 and not done.value:
             seconds = end - time.monotonic()  # what is left behind a signal
             if not seconds > 0:
