@@ -4,6 +4,8 @@
 #include <ddl/topology/caches.hpp>
 
 #include <algorithm>
+#include <sched.h>
+#include <stdexcept>
 #include <string>
 #include <unistd.h>
 
@@ -18,6 +20,14 @@ inline std::string host_name() {
 }
 
 inline long processors() { return ::sysconf(_SC_NPROCESSORS_ONLN); }
+
+/// One core a rank, whoever started it: the same for all contenders.
+inline void bind_to_core(int rank) {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(static_cast<std::size_t>(rank % processors()), &own);
+    if (::sched_setaffinity(0, sizeof own, &own) != 0) throw std::runtime_error("cannot bind a rank to its core");
+}
 
 /// The caches over this core: `L2 1024 KiB, last 32768 KiB`.
 inline std::string caches() {

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
-#include <sched.h>
 
 #include "floor.hpp"
 #include "harness.hpp"
@@ -18,15 +17,6 @@
 namespace compare {
 namespace {
 
-/// One core a rank, whoever started it: the same for all contenders.
-void bind_to_core(int rank) {
-    const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(static_cast<std::size_t>(rank % cores), &own);
-    if (::sched_setaffinity(0, sizeof own, &own) != 0) throw std::runtime_error("cannot bind a rank to its core");
-}
-
 /// The processes of one host; there is none where ranks are on several.
 struct local_ranks {
     std::optional<ddl::shared_memory> node;   // for the contenders
@@ -34,8 +24,7 @@ struct local_ranks {
 };
 
 std::vector<contender> contenders_of(const options& asked, local_ranks& local, const peer& theirs) {
-    std::vector<contender> all;
-    if (asked.against_peer) all = theirs.contenders();
+    std::vector<contender> all = theirs.contenders();
     for (const std::string& transport : asked.transports) {
         if (transport == "shared_memory" && !local.node)
             throw std::invalid_argument("shared memory ends where the host does; pass --transport cluster or mpi");

@@ -15,7 +15,6 @@ struct options {
     std::string out;
     std::vector<std::string> transports;  // ours
     bool several_hosts = false;           // ranks then meet over the wire, and go where the scheduler wants them
-    bool against_peer = true;
     std::size_t floor_bytes = std::size_t{1} << 20;
     effort allowed;
     std::vector<cell> cells;
@@ -48,7 +47,6 @@ inline options parse(const std::vector<std::string>& words) {
         if (name == "--out") asked.out = value;
         else if (name == "--transport") asked.transports.push_back(value);
         else if (name == "--hosts") asked.several_hosts = value == "several";
-        else if (name == "--peer") asked.against_peer = value == "yes";
         else if (name == "--floor-bytes") asked.floor_bytes = static_cast<std::size_t>(number_in(value));
         else if (name == "--seconds") asked.allowed.seconds = number_in(value);
         else if (name == "--least") asked.allowed.least = static_cast<int>(number_in(value));

@@ -40,10 +40,8 @@ public:
                                .add("probes", list(each.probes))
                                .add("wrong", each.wrong)
                                .value());
-        std::string one_line = contenders.value().text;
-        std::erase(one_line, '\n');
-        json contenders_line{nullptr};
-        contenders_line.text = one_line;
+        json one_line = contenders.value();
+        std::erase(one_line.text, '\n');
         write(json_object{}
                   .add("collective", asked.collective)
                   .add("bytes", asked.count * sizeof(element))
@@ -51,7 +49,7 @@ public:
                   .add("offset", asked.offset)
                   .add("place", std::string{asked.in_place ? "in" : "out"})
                   .add("calls_a_sample", calls)
-                  .add("contenders", contenders_line)
+                  .add("contenders", one_line)
                   .value());
     }
 

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <sched.h>
 
 #include "../compare/harness.hpp"
 #include "../compare/options.hpp"
@@ -11,14 +10,6 @@
 #include "../compare/sample_file.hpp"
 
 namespace tune {
-
-/// One core a rank, whoever started it.
-inline void bind_to_core(int rank) {
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(static_cast<std::size_t>(rank % ::sysconf(_SC_NPROCESSORS_ONLN)), &own);
-    if (::sched_setaffinity(0, sizeof own, &own) != 0) throw std::runtime_error("cannot bind a rank to its core");
-}
 
 /// The cell's call by `Schedule`: an allreduce or a broadcast in place, or an all-gather.
 template <class Schedule, class Checking = ddl::checked, class Transport>

@@ -48,7 +48,7 @@ int main(int count, char** words) {
     bool right = false;
     try {
         const compare::options asked = compare::parse({words + 1, words + count});
-        if (!asked.several_hosts) tune::bind_to_core(ddl::launcher::from_environment().rank);
+        if (!asked.several_hosts) bind_to_core(ddl::launcher::from_environment().rank);
         if (asked.transports.front() == "mpi") {
             ddl::mpi world{MPI_COMM_WORLD};
             right = tune::measure_on(world, asked);

@@ -53,7 +53,7 @@ public:
 
     // what ddl::ipc_grid asks
     std::array<std::byte, 16> identity() const { return {static_cast<std::byte>(gpu_)}; }
-    static int most_blocks() { return 3; }
+    static constexpr int most_blocks() { return 3; }
     std::byte* allocate_window(std::size_t bytes) { return take(bytes); }
     ddl::exported_memory identify(const char* which, const void* data, std::size_t bytes, const ddl::call_site& where,
                                   int rank) {
@@ -120,7 +120,7 @@ public:
     int missed() const { return missed_; }
     void give_up(int rank) noexcept {
         int none = -1;
-        missed_.compare_exchange_strong(none, rank);
+        if (missed_.compare_exchange_strong(none, rank) && when_giving_up) when_giving_up();
     }
 
     template <class Body>
@@ -143,7 +143,7 @@ public:
         running_ = shape.blocks;
         for (int block = 0; block < shape.blocks; ++block)
             blocks_.emplace_back([this, body, shape, block, how] {
-                own_block space{{how.rank, block, shape.blocks, how.limit}, &missed_, work};
+                own_block space{{how.rank, block, shape.blocks, how.limit}, &missed_, before_fold};
                 if (delay > 0) ::usleep(static_cast<useconds_t>(delay * 1e6));
                 while (held) ::usleep(1000);
                 body(space);
@@ -163,31 +163,32 @@ public:
     bool breaks = false;  // with the next grid whose blocks meet others
     bool tells_numbers = true;
     double delay = 0;                // of each block of a grid, seconds
-    double work = 0;                 // of each block before the first packet that it folds, seconds
     std::atomic<bool> held = false;  // no block begins
     double lag_until = 0;            // when the stream comes to
     std::function<void()> lag;       // this
     std::function<void()> before_open;
+    std::function<void()> before_fold;     // of each block, at the first packet
+    std::function<void()> when_giving_up;  // first
 
 private:
     struct allocation {
         ddl::exported_memory what;
         ddl::descriptor file;
     };
-    /// Stops waiting when somebody has given up, and takes its time for its work.
+    /// Stops waiting when somebody has given up, and does something else before its work.
     struct own_block : ddl::host_block {
-        own_block(ddl::host_block block, const std::atomic<int>* gave_up, double seconds)
-            : host_block{block}, missed{gave_up}, work{seconds} {}
+        own_block(ddl::host_block block, const std::atomic<int>* gave_up, std::function<void()> before)
+            : host_block{block}, missed{gave_up}, before_work{std::move(before)} {}
         template <class Ready, class Missing>
         bool wait(const Ready& ready, const Missing& missing) {
             return host_block::wait([&] { return ready() || *missed >= 0; }, missing) && *missed < 0;
         }
         ddl::kernel::packet load(const std::byte* from) {
-            if (const double pause = std::exchange(work, 0); pause > 0) ::usleep(static_cast<useconds_t>(pause * 1e6));
+            if (const auto act = std::exchange(before_work, nullptr)) act();
             return host_block::load(from);
         }
         const std::atomic<int>* missed;
-        double work;
+        std::function<void()> before_work;
     };
 
     ddl::descriptor& file_of(const ddl::exported_memory& what) {

@@ -313,15 +313,16 @@ BOOST_AUTO_TEST_CASE(a_timeout_names_the_operation_the_rank_and_the_round) {
 BOOST_AUTO_TEST_CASE(who_loses_patience_leaves_no_buffer_that_a_peer_still_folds) {
     std::atomic<bool> left{false};
     std::atomic<bool> folds_past_it{false};
-    const auto slow = ddl::commutative([&](float a, float b) {
-        if (a != 7 && b != 7) return a + b;
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
-        if (left) folds_past_it = true;
-        return a + b;
-    });
     ddl::threads::run(
         2,
         [&](ddl::threads& team) {
+            const auto slow = ddl::commutative([&](float a, float b) {
+                if (a != 7 && b != 7) return a + b;
+                for (ddl::patience waiting{patient}; !team.has_failed() && !(waiting.pause() && waiting.expired());) {}
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                if (left) folds_past_it = true;
+                return a + b;
+            });
             if (team.rank() == 0) team.set_timeout(ddl::timeout{0.05});
             {
                 std::vector<float> data(100'000, 1);

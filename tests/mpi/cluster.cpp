@@ -84,11 +84,11 @@ BOOST_AUTO_TEST_CASE(are_cut_as_the_environment_says_where_the_program_does_not)
     BOOST_TEST(cluster_of(1).nodes() == world_size(), "the program's word counts");
     for (const char* const words : {"two", "0", "-1", "2 nodes", "99999999999"}) {
         ::setenv("DDL_RANKS_PER_NODE", words, 1);
-        const ddl::error failure = failure_of([] { ddl::cluster{MPI_COMM_WORLD, patient}; });
+        const ddl::error failure = error_of([] { ddl::cluster{MPI_COMM_WORLD, patient}; });
         BOOST_TEST(says(failure, ddl::errc::invalid_argument, "it takes a number of ranks, 1 or more"), failure.what());
     }
     ::unsetenv("DDL_RANKS_PER_NODE");
-    BOOST_TEST(says(failure_of([] { cluster_of(-1); }), ddl::errc::invalid_argument, "pass 1 or more, or 0 for all"));
+    BOOST_TEST(says(error_of([] { cluster_of(-1); }), ddl::errc::invalid_argument, "pass 1 or more, or 0 for all"));
     expect_exact_sums<ddl::tuned>(world);
 }
 
@@ -199,8 +199,7 @@ BOOST_AUTO_TEST_CASE(keeps_the_order_of_ranks_for_an_op_that_needs_it) {
                     ddl::allreduce<two_levels>(world, values, compose{});
                     BOOST_TEST((values == expected), count << " elements by levels, " << most << " ranks a node");
                 } else {
-                    const ddl::error failure =
-                        failure_of([&] { ddl::allreduce<two_levels>(world, values, compose{}); });
+                    const ddl::error failure = error_of([&] { ddl::allreduce<two_levels>(world, values, compose{}); });
                     BOOST_TEST(says(failure, ddl::errc::invalid_argument, "ranks of a node are not consecutive"),
                                failure.what());
                     BOOST_TEST((values == values_of<line>(world.rank(), count)));
@@ -301,7 +300,7 @@ BOOST_AUTO_TEST_CASE(outlives_what_it_came_from) {
     ddl::cluster moved{std::move(all)};
     for (const auto& use :
          {+[](ddl::cluster& gone) { gone.allocator(); }, +[](ddl::cluster& gone) { gone.allocate(1); }}) {
-        const ddl::error failure = failure_of([&] { use(all); });
+        const ddl::error failure = error_of([&] { use(all); });
         BOOST_TEST(says(failure, ddl::errc::broken, "use the one it moved to"), failure.what());
     }
     ddl::cluster again = moved.split(0, 0);
@@ -315,7 +314,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_on_one_rank_is_an_error_on_all) {
     if (world_size() == 1) return;
     const bool odd = world_rank() == 1;
     const auto all_throw = [&](const auto& make, const char* words) {
-        const ddl::error failure = failure_of(make);
+        const ddl::error failure = error_of(make);
         BOOST_TEST(says(failure, odd ? ddl::errc::invalid_argument : ddl::errc::mismatch,
                         odd ? words : "a rank has called with invalid arguments"),
                    failure.what());
@@ -334,7 +333,7 @@ BOOST_AUTO_TEST_CASE(a_broken_one_cannot_be_split) {
     for (const int most : {0, 2}) {
         ddl::cluster world = cluster_of(most);
         if (world_rank() == 0) world.fail(ddl::errc::system, "rank 0 gave up");
-        const ddl::error failure = failure_of([&] { world.split(0, world_rank()); });
+        const ddl::error failure = error_of([&] { world.split(0, world_rank()); });
         BOOST_TEST(std::string(failure.what()).find("rank 0 gave up") != std::string::npos, failure.what());
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -348,8 +347,8 @@ BOOST_AUTO_TEST_CASE(errors_of_a_node_name_the_call_and_the_ranks_of_the_cluster
     MPI_Barrier(MPI_COMM_WORLD);
     if (comes && rank + 1 < world.size()) {
         std::vector<float> values(1000);
-        const ddl::error failure = failure_of(
-            [&] { ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>, ddl::unchecked>(world, values); });
+        const ddl::error failure =
+            error_of([&] { ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>, ddl::unchecked>(world, values); });
         BOOST_TEST((failure.code() == ddl::errc::timeout));
         BOOST_TEST(failure.rank() == rank);
         const std::string words = failure.what();  // its own, or those of another node in brackets
@@ -371,8 +370,8 @@ BOOST_AUTO_TEST_CASE(errors_between_nodes_name_the_ranks_of_the_cluster_however_
     MPI_Barrier(MPI_COMM_WORLD);
     if (world.rank() != absent) {
         std::vector<float> values(1000);
-        const ddl::error failure = failure_of(
-            [&] { ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>, ddl::unchecked>(world, values); });
+        const ddl::error failure =
+            error_of([&] { ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::ring>, ddl::unchecked>(world, values); });
         const std::string cause =
             "allreduce, rank 0, round 0: rank " + std::to_string(absent) + " did not answer within 0.3 s";
         BOOST_TEST(says(failure, ddl::errc::timeout, cause.c_str()), failure.what());
@@ -391,7 +390,7 @@ BOOST_AUTO_TEST_CASE(a_rank_whose_node_gets_no_memory_is_heard_of_on_all_nodes) 
         none.rlim_cur = 3;
         ::setrlimit(RLIMIT_NOFILE, &none);
     }
-    const ddl::error failure = failure_of([&] { ddl::cluster{MPI_COMM_WORLD, ddl::ranks_per_node{2}, soon}; });
+    const ddl::error failure = error_of([&] { ddl::cluster{MPI_COMM_WORLD, ddl::ranks_per_node{2}, soon}; });
     if (poor) ::setrlimit(RLIMIT_NOFILE, &files);
     if (world_size() == 1) return;
     const std::string words = "shared_memory, rank 1: socket: ";

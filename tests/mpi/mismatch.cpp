@@ -28,7 +28,7 @@ void expect_usable(Transport& ranks) {
 template <class Transport, class Call>
 void expect_mismatch(Transport& ranks, const char* words, Call call) {
     for (int odd = 0; odd < ranks.size(); ++odd) {
-        const ddl::error failure = failure_of([&] { call(ranks.rank() == odd); });
+        const ddl::error failure = error_of([&] { call(ranks.rank() == odd); });
         BOOST_TEST(says(failure, ddl::errc::mismatch, words), Transport::name << ": " << failure.what());
         expect_usable(ranks);
     }
@@ -140,10 +140,10 @@ BOOST_AUTO_TEST_CASE(because_the_arguments_of_one_rank_make_no_sense) {
                 const bool wrong = ranks.rank() == odd;
                 const std::vector<float> in(count);
                 std::vector<float> out(count + wrong);
-                const ddl::error length = failure_of([&] { ddl::allreduce(ranks, in, out); });
+                const ddl::error length = error_of([&] { ddl::allreduce(ranks, in, out); });
                 BOOST_TEST((length.code() == (wrong ? ddl::errc::invalid_argument : ddl::errc::mismatch)),
                            length.what());
-                const ddl::error root = failure_of([&] { ddl::broadcast(ranks, out, wrong ? -1 : 0); });
+                const ddl::error root = error_of([&] { ddl::broadcast(ranks, out, wrong ? -1 : 0); });
                 BOOST_TEST((root.code() == (wrong ? ddl::errc::invalid_argument : ddl::errc::mismatch)), root.what());
                 BOOST_TEST((wrong || says(root, ddl::errc::mismatch,
                                           "rank " + std::to_string(odd) + " has called with invalid arguments")),
@@ -158,9 +158,9 @@ BOOST_AUTO_TEST_CASE(writes_no_result) {
         for (const std::size_t count : lengths) {
             const auto before = values_of<float>(ranks.rank(), count - static_cast<std::size_t>(ranks.rank()));
             auto values = before;
-            BOOST_TEST((failure_of([&] { ddl::allreduce(ranks, values); }).code() == ddl::errc::mismatch));
-            BOOST_TEST((failure_of([&] { ddl::reduce(ranks, values); }).code() == ddl::errc::mismatch));
-            BOOST_TEST((failure_of([&] { ddl::broadcast(ranks, values); }).code() == ddl::errc::mismatch));
+            BOOST_TEST((error_of([&] { ddl::allreduce(ranks, values); }).code() == ddl::errc::mismatch));
+            BOOST_TEST((error_of([&] { ddl::reduce(ranks, values); }).code() == ddl::errc::mismatch));
+            BOOST_TEST((error_of([&] { ddl::broadcast(ranks, values); }).code() == ddl::errc::mismatch));
             BOOST_TEST((values == before));
         }
     });

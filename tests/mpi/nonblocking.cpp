@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(what_is_pending_is_carried_out_before_a_communicator_moves)
         for (const auto& call : {+[](decltype(one)& gone) { ddl::barrier(gone); },
                                  +[](decltype(one)& gone) { ddl::barrier_async(gone).wait(); },
                                  +[](decltype(one)& gone) { gone.split(0, 0); }}) {
-            const ddl::error failure = failure_of([&] { call(one); });
+            const ddl::error failure = error_of([&] { call(one); });
             BOOST_TEST(says(failure, ddl::errc::broken, "use the one it moved to"), failure.what());
         }
     });

@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(an_error_waits_in_its_request) {
         if (ranks.size() == 1) return;
         std::vector<float> unlike(ranks.rank() == 0 ? 10 : 11);
         const ddl::request sum = ddl::allreduce_async(ranks, unlike);
-        const ddl::error failure = failure_of([&] { sum.wait(); });
+        const ddl::error failure = error_of([&] { sum.wait(); });
         BOOST_TEST(says(failure, ddl::errc::mismatch, "pass equal counts on every rank"), failure.what());
     });
 }

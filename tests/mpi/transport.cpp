@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "../collective/require.hpp"
 #include "free_memory.hpp"
 
 namespace data = boost::unit_test::data;
@@ -80,14 +81,6 @@ std::vector<int> passed_on(ddl::mpi& wire, const std::vector<int>& values, std::
     return room;
 }
 
-template <class Call>
-ddl::error failure_of(Call call) {
-    try {
-        call();
-    } catch (const ddl::error& failure) { return failure; }
-    return {ddl::errc{}, "nothing", -1, -1, "failed"};
-}
-
 bool says(const ddl::error& failure, const std::string& words) {
     return std::string(failure.what()).find(words) != std::string::npos;
 }
@@ -111,7 +104,7 @@ BOOST_AUTO_TEST_CASE(rank_and_size_are_those_of_the_communicator) {
     BOOST_TEST(wire.size() == size);
     const ddl::mpi alone{MPI_COMM_SELF};
     BOOST_TEST(alone.size() == 1);
-    BOOST_TEST((failure_of([] { ddl::mpi{MPI_COMM_NULL}; }).code() == ddl::errc::invalid_argument));
+    BOOST_TEST((error_of([] { ddl::mpi{MPI_COMM_NULL}; }).code() == ddl::errc::invalid_argument));
 }
 
 BOOST_AUTO_TEST_CASE(the_timeout_is_given_or_that_of_the_environment) {
@@ -119,8 +112,8 @@ BOOST_AUTO_TEST_CASE(the_timeout_is_given_or_that_of_the_environment) {
     ::setenv("DDL_TIMEOUT", "4.5", 1);
     BOOST_TEST(ddl::mpi{MPI_COMM_SELF}.limit().seconds == 4.5);
     ::setenv("DDL_TIMEOUT", "soon", 1);
-    BOOST_TEST(says(failure_of([] { ddl::mpi{MPI_COMM_SELF}; }),
-                    "timeout: DDL_TIMEOUT is \"soon\"; it takes seconds, above 0"));
+    BOOST_TEST(
+        says(error_of([] { ddl::mpi{MPI_COMM_SELF}; }), "timeout: DDL_TIMEOUT is \"soon\"; it takes seconds, above 0"));
     ::unsetenv("DDL_TIMEOUT");
     BOOST_TEST(ddl::mpi{MPI_COMM_SELF}.limit().seconds == 600);
 }
@@ -192,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_message_longer_than_its_receive_is_an_error_with_the_word
     const std::vector<int> values(2);
     const neighbours next{wire};
     auto came = wire.receive(next.left, &room, sizeof room, 0);
-    const auto failure = failure_of([&] {
+    const auto failure = error_of([&] {
         wire.send(next.right, values.data(), 2 * sizeof(int), 0);
         wait(wire, came);
     });
@@ -205,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_message_longer_than_its_receive_is_an_error_with_the_word
 
 BOOST_AUTO_TEST_CASE(no_such_rank_is_an_error_with_the_words_of_mpi) {
     ddl::mpi wire{MPI_COMM_WORLD, patient};
-    const auto failure = failure_of([&] { wire.send(wire.size(), nullptr, 0, 0); });
+    const auto failure = error_of([&] { wire.send(wire.size(), nullptr, 0, 0); });
     BOOST_TEST((failure.code() == ddl::errc::system));
     BOOST_TEST(says(failure, "MPI_Isend refused: "), failure.what());
 }
@@ -332,7 +325,7 @@ BOOST_AUTO_TEST_CASE(a_group_can_be_split_again_and_outlives_what_it_came_from) 
 
 BOOST_AUTO_TEST_CASE(split_with_a_negative_color_is_an_error_and_harms_nobody) {
     ddl::mpi wire{MPI_COMM_WORLD, patient};
-    const auto failure = failure_of([&] { wire.split(-3, 0); });
+    const auto failure = error_of([&] { wire.split(-3, 0); });
     BOOST_TEST((failure.code() == ddl::errc::invalid_argument));
     BOOST_TEST(failure.what() == "split, rank " + std::to_string(wire.rank()) + ": color is -3; pass 0 or more");
     BOOST_TEST(wire.split(0, 0).size() == wire.size());
@@ -349,14 +342,14 @@ BOOST_AUTO_TEST_CASE(a_fault_is_heard_by_all_and_leaves_the_communicator_broken)
     }
     int room = 0;
     auto never = wire.receive(neighbours{wire}.left, &room, sizeof room, 5);
-    const auto heard = failure_of([&] { wait(wire, never); });
+    const auto heard = error_of([&] { wait(wire, never); });
     wire.cancel(never);
     const bool knows = wire.rank() == wire.size() - 1;  // for it that failed, the fault is an earlier one
     BOOST_TEST((heard.code() == (knows ? ddl::errc::broken : ddl::errc::mismatch)));
     BOOST_TEST(heard.what() == "test, rank " + rank +
                                    (knows ? ": the communicator is broken since an earlier call [first words]"
                                           : ": a peer gave up [first words]"));
-    const auto later = failure_of([&] { wire.begin({"next"}); });
+    const auto later = error_of([&] { wire.begin({"next"}); });
     BOOST_TEST((later.code() == ddl::errc::broken));
     BOOST_TEST(later.what() ==
                "next, rank " + rank + ": the communicator is broken since an earlier call [first words]");
@@ -367,13 +360,13 @@ BOOST_AUTO_TEST_CASE(a_fault_that_came_between_two_calls_is_met_by_the_next) {
         ddl::mpi wire{MPI_COMM_WORLD, patient};
         if (wire.rank() == 0) wire.fail(ddl::errc::timeout, "some words");
         MPI_Barrier(MPI_COMM_WORLD);
-        ddl::error failure{ddl::errc{}, "nothing", -1, -1, "failed"};
+        ddl::error failure = error_of([] {});
         // far fewer than MPI takes before it holds up who sends
         for (int calls = 0; failure.code() == ddl::errc{} && calls < 30; ++calls)
-            failure = failure_of([&] { call(wire); });
+            failure = error_of([&] { call(wire); });
         BOOST_TEST((failure.code() == (wire.rank() == 0 ? ddl::errc::broken : ddl::errc::timeout)));
         BOOST_TEST(says(failure, "[some words]"), failure.what());
-        BOOST_TEST((failure_of([&] { wire.begin(here); }).code() == ddl::errc::broken));
+        BOOST_TEST((error_of([&] { wire.begin(here); }).code() == ddl::errc::broken));
     };
     int word = 0;
     meet([&](ddl::mpi& wire) { ddl::broadcast(wire, std::span{&word, 1}, wire.size() - 1); });
@@ -388,7 +381,7 @@ BOOST_AUTO_TEST_CASE(a_fault_of_one_communicator_leaves_the_others_whole) {
     {
         ddl::mpi broken{MPI_COMM_WORLD, patient};
         broken.fail(ddl::errc::system, "all of us");
-        BOOST_TEST((failure_of([&] { broken.split(0, 0); }).code() == ddl::errc::broken));
+        BOOST_TEST((error_of([&] { broken.split(0, 0); }).code() == ddl::errc::broken));
     }
     BOOST_TEST(passed_on(wire, {4}, 1) == std::vector{4});
 }
@@ -396,7 +389,7 @@ BOOST_AUTO_TEST_CASE(a_fault_of_one_communicator_leaves_the_others_whole) {
 BOOST_AUTO_TEST_CASE(a_root_that_comes_late_folds_nothing_that_may_have_changed) {
     ddl::mpi wire{MPI_COMM_WORLD, soon};
     std::vector<float> data(10'000, 1.0F), sums(data.size());
-    const auto reduce = [&] { return failure_of([&] { ddl::reduce(wire, data, sums, ddl::sum{}, 0); }); };
+    const auto reduce = [&] { return error_of([&] { ddl::reduce(wire, data, sums, ddl::sum{}, 0); }); };
     MPI_Barrier(MPI_COMM_WORLD);
     if (wire.rank() != 0) {
         BOOST_TEST((reduce().code() == ddl::errc::timeout));
@@ -412,14 +405,14 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_split_is_named_at_the_deadline
     wire.begin(here);
     MPI_Barrier(MPI_COMM_WORLD);
     if (wire.size() > 1 && wire.rank() != late) {
-        const auto failure = failure_of([&] { wire.split(0, 0); });
+        const auto failure = error_of([&] { wire.split(0, 0); });
         BOOST_TEST((failure.code() == ddl::errc::timeout));
         BOOST_TEST(says(failure, "did not arrive within 0.3 s"), failure.what());
         if (wire.size() == 2) BOOST_TEST(says(failure, "rank 1 did not arrive"), failure.what());
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (wire.size() > 1 && wire.rank() == late) {
-        const auto failure = failure_of([&] { wire.split(0, 0); });
+        const auto failure = error_of([&] { wire.split(0, 0); });
         BOOST_TEST((failure.code() == ddl::errc::timeout), "it comes too late, and learns that the others gave up");
     }
 }
@@ -430,7 +423,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_make_one_is_missed_at_the_dead
     MPI_Comm_dup(MPI_COMM_WORLD, &ranks);
     const bool late = wire.size() > 1 && wire.rank() == wire.size() - 1;
     if (wire.size() > 1 && !late) {
-        const auto failure = failure_of([&] { ddl::mpi{ranks, soon}; });
+        const auto failure = error_of([&] { ddl::mpi{ranks, soon}; });
         BOOST_TEST((failure.code() == ddl::errc::timeout));
         const std::string words = "mpi, rank " + std::to_string(wire.rank()) + ": not all " +
                                   std::to_string(wire.size()) + " ranks have arrived within 0.3 s; make it on every";
@@ -438,7 +431,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_make_one_is_missed_at_the_dead
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (late) {
-        const auto failure = failure_of([&] { ddl::mpi{ranks, soon}; });
+        const auto failure = error_of([&] { ddl::mpi{ranks, soon}; });
         BOOST_TEST((failure.code() == ddl::errc::timeout), "it comes too late: nobody makes one with it any more");
     }
     MPI_Barrier(MPI_COMM_WORLD);

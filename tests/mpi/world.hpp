@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <vector>
 
+#include "../collective/require.hpp"
+#include "../process/brought.hpp"
+
 // What the programs here share: MPI from the first case to the last, and what ranks bring to a collective.
 
 /// No case waits longer for a peer, and no program lives longer.
@@ -55,30 +58,6 @@ void on_every_transport(Check check) {
     }
 }
 
-/// A straight line. Composing two of them is an op whose operands must not change places.
-struct line {
-    std::uint32_t slope;
-    std::uint32_t shift;
-    bool operator==(const line&) const = default;
-};
-struct compose {
-    constexpr line operator()(const line& f, const line& g) const {
-        return {f.slope * g.slope, f.slope * g.shift + f.shift};
-    }
-};
-
-/// What `rank` brings at place `i`: any bits of integers, floating values between -1 and 1.
-template <class Element>
-Element brought(int rank, std::size_t i) {
-    std::uint64_t mixed = (static_cast<std::uint64_t>(rank) + 1) * 0x9e37'79b9'7f4a'7c15U + i * 0xbf58'476d'1ce4'e5b9U;
-    mixed = (mixed ^ (mixed >> 31)) * 0x94d0'49bb'1331'11ebU;
-    mixed ^= mixed >> 29;
-    if constexpr (std::is_integral_v<Element>) return static_cast<Element>(mixed);
-    else if constexpr (std::is_same_v<Element, line>)
-        return {static_cast<std::uint32_t>(mixed) | 1U, static_cast<std::uint32_t>(mixed >> 32)};
-    else return static_cast<Element>(static_cast<float>(static_cast<std::int64_t>(mixed) >> 40) / 8'388'608.0F);
-}
-
 template <class Element>
 std::vector<Element> values_of(int rank, std::size_t count) {
     std::vector<Element> values(count);
@@ -107,14 +86,6 @@ bool same_bits_everywhere(MPI_Comm ranks, std::span<const Element> got) {
     return highest[0] == ~highest[1];
 }
 
-/// What a call throws, an error without a code if it throws nothing.
-template <class Call>
-ddl::error failure_of(Call call) {
-    try {
-        call();
-    } catch (const ddl::error& failure) { return failure; }
-    return {ddl::errc{}, "nothing", -1, -1, "failed"};
-}
 inline bool says(const ddl::error& failure, ddl::errc code, const std::string& words) {
     return failure.code() == code && std::string(failure.what()).find(words) != std::string::npos;
 }

@@ -307,19 +307,27 @@ BOOST_AUTO_TEST_CASE(a_grid_that_begins_late_leaves_buffers_alone_that_were_give
 }
 
 BOOST_AUTO_TEST_CASE(who_gives_up_leaves_its_buffers_to_those_that_are_at_work_there) {
+    const marks given_up;
     const marks gone;
     run_grids(2, gpus::own, [&](grid& team) {
+        constexpr int blocks = device_of_files::most_blocks();
         device_values<int> values{team.device(), 100'000};
         fill(values.span(), team.rank());
         ddl::barrier(team);
         if (team.rank() == 0) {
             team.set_timeout(ddl::timeout{0.1});
+            team.device().when_giving_up = [&] {
+                for (int block = 0; block < blocks; ++block) given_up.leave();
+            };
             expect_error(ddl::errc::timeout, "rank 1 did not arrive", [&] { ddl::allreduce(team, values); });
             fill(values.span(), 5);
             EXPECT(gone.wait_for(1));
             expect_values("what is the caller's again", values.span(), 5);
         } else {
-            team.device().work = 0.5;
+            team.device().before_fold = [&] {
+                given_up.wait_for(1);
+                sleep_for(0.2);
+            };
             try {
                 ddl::allreduce(team, values);
             } catch (const ddl::error&) {}  // whether it hears of it in time

@@ -11,6 +11,8 @@
 #include <numeric>
 #include <string>
 
+#include "../collective/require.hpp"
+
 namespace data = boost::unit_test::data;
 using ddl::recording;
 using direction = recording::direction;
@@ -22,11 +24,6 @@ static_assert(std::is_move_constructible_v<recording> && !std::is_copy_construct
 namespace {
 const ddl::call_site here{"test"};
 const auto soon = ddl::timeout{std::chrono::milliseconds{200}};
-
-/// Throws in the thread of a rank, for Boost.Test belongs to the thread that runs the cases.
-void require(bool fact, const std::string& otherwise) {
-    if (!fact) throw std::runtime_error(otherwise);
-}
 
 void wait(recording& wire, recording::ticket& asked) {
     ddl::patience waiting{wire.limit()};
@@ -86,10 +83,7 @@ void talk_wildly(recording& wire, int messages) {
 
 template <class Body>
 ddl::error failure_of(int ranks, Body body, const recording::options& chosen) {
-    try {
-        recording::run(ranks, body, chosen);
-    } catch (const ddl::error& failure) { return failure; }
-    return {ddl::errc{}, "nothing", -1, -1, "failed"};
+    return error_of([&] { recording::run(ranks, body, chosen); });
 }
 }  // namespace
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on this host, started without MPI: what they find, what becomes of their output and status, and how they end."""
 
-import os
 import pathlib
 import re
 import signal

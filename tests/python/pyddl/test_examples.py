@@ -47,9 +47,10 @@ class TestExamples:
     def test_under_ddlrun(self, ranks, text, count):
         assert ranks(count, text, preamble="") == [expected(count)]
 
-    def test_with_the_usable_bytes(self, ranks, text):
-        text = text.replace("pyddl.allreduce(device, count,", "pyddl.allreduce(device, usable // 4,")
-        assert ranks(2, text, preamble="") == [expected(2)]
-
     def test_without_a_launcher_that_numbers_ranks(self, python, text):
         assert python(text, preamble="", variables={"DDL_OPTIONS": "-mode r:1"}).strip() == expected(1)
+
+
+def test_with_the_usable_bytes(ranks):
+    text = WITH_MEMORY.replace("pyddl.allreduce(device, count,", "pyddl.allreduce(device, usable // 4,")
+    assert ranks(2, text, preamble="") == [expected(2)]

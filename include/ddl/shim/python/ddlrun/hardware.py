@@ -28,7 +28,6 @@ def found():
 
 def _cores():
     """Cores of each socket that this process may use."""
-    usable = len(os.sched_getaffinity(0))
     for tool in ("lstopo-no-graphics", "hwloc-ls", "lstopo"):
         if shutil.which(tool):
             text = _output([tool, "--of", "xml", "--restrict", "binding"])
@@ -41,7 +40,7 @@ def _cores():
             packages = [cores for cores in packages if cores > 0]
             if packages:
                 return packages
-    return [usable]
+    return [len(os.sched_getaffinity(0))]
 
 
 def _gpus():

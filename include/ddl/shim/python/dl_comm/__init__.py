@@ -63,9 +63,9 @@ def init() -> None:
 def finalize() -> None:
     """Ends the plugin, at the end of the program, on every rank. A second call does nothing. Without one it is called at exit, be it
     by an exception: then calls of the others fail."""
-    if State.met and not State.ended:
+    if State.met:
         plugin.call("finalize")
-    State.ended = State.ended or State.met
+        State.ended = True
     State.met = State.started = False
 
 

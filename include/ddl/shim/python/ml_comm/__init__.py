@@ -38,7 +38,6 @@ class _Team:
         self.perf_freq = 0
         self.steps = 0
         self.seconds = 0.0
-        self.elements = 0
 
 
 _teams: typing.Dict[int, _Team] = {}
@@ -89,10 +88,9 @@ def gradients(arrays: typing.Sequence[typing.Any], teamID: int) -> typing.List[n
     averages = dl_comm.gradients(_copies(arrays), teamID)
     team.steps += 1
     team.seconds += time.perf_counter() - begin
-    team.elements = sum(each.size for each in averages)
     if team.verbosity > 0 and team.perf_freq > 0 and team.steps % team.perf_freq == 0:
         if get_rank() == 0:
-            print(f"ml_comm: team {teamID}, step {team.steps}: {team.elements} elements, "
+            print(f"ml_comm: team {teamID}, step {team.steps}: {sum(each.size for each in averages)} elements, "
                   f"{team.seconds / team.perf_freq * 1e3:.3f} ms a step", flush=True)
         team.seconds = 0.0
     return averages

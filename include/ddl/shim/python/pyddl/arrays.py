@@ -5,7 +5,6 @@ A result replaces what is there, so an array must be writable, and its elements 
 its axes lie does not matter, so long as it is the same on all ranks.
 """
 
-import ctypes
 import math
 
 import numpy
@@ -167,7 +166,3 @@ def index(value, bits=64):
     if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
         raise ValueError(f"is {number}; pass a number of {bits} bits")
     return number
-
-
-def copy(target, source, size):
-    ctypes.memmove(target, source, size)

@@ -62,7 +62,7 @@ set_schedule = _of_all_ranks(Communicator.set_schedule)
 def zeros(shape: typing.Any, dtype: typing.Any = numpy.float32) -> numpy.ndarray:
     """A NumPy array of zeros in memory that the other ranks of the host can map: collectives on it copy nothing."""
     extents, dtype = layout("zeros", shape, dtype)
-    return here.ranks.malloc(max(math.prod(extents) * dtype.itemsize, 1)).array(extents, dtype)
+    return here.ranks.malloc(math.prod(extents) * dtype.itemsize).array(extents, dtype)
 
 
 empty = zeros  # such memory is zero anyway

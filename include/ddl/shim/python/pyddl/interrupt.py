@@ -44,8 +44,7 @@ def _put(handler):
 
 
 class Watch:
-    """Calls `end` when a SIGINT wants the main thread out of where it waits. To be made by the main thread; `None` of it
-    remains after `stop`."""
+    """Calls `end` when a SIGINT wants the main thread out of where it waits. To be made, and stopped, by the main thread."""
 
     def __init__(self, end):
         self._end = end
@@ -73,7 +72,8 @@ class Watch:
             _put(_own)
         now = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(self._before if now == self._mouth.fileno() else now, warn_on_full_buffer=False)
-        self._mouth.close()  # which ends the thread
+        self._mouth.shutdown(socket.SHUT_RDWR)  # which ends the thread, also while a process made by fork has the socket, too
+        self._mouth.close()
         self._thread.join(5)
         self._ear.close()
 

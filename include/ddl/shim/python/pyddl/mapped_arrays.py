@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import functools
 import typing
 
 import numpy
@@ -13,7 +14,6 @@ from .library import functions
 from .process import world
 
 _SET_HANDLER, _GET_HANDLER = 304, 305  # places of functions in NumPy's C API
-_capsules = {}  # by the handle of a communicator
 
 
 @contextlib.contextmanager
@@ -67,10 +67,9 @@ def _numpy_function(place, *arguments):
     return ctypes.PYFUNCTYPE(ctypes.py_object, *arguments)(table[place])
 
 
+@functools.lru_cache(maxsize=None)
 def _capsule_of(handle):
-    if handle not in _capsules:
-        made = functions.numpy_handler(handle)
-        if not made:
-            raise MemoryError("mapped_arrays: no memory is left")
-        _capsules[handle] = ctypes.cast(made, ctypes.py_object).value
-    return _capsules[handle]
+    made = functions.numpy_handler(handle)
+    if not made:
+        raise MemoryError("mapped_arrays: no memory is left")
+    return ctypes.cast(made, ctypes.py_object).value

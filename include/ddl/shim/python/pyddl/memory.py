@@ -7,6 +7,7 @@ import math
 import numpy
 
 from . import arrays
+from .elements import SIZES
 from .library import functions
 
 
@@ -108,7 +109,7 @@ def copy_to(memory, data):
     if span.device:
         span.device.to_host(memory.used(), span.address, size)
     else:
-        arrays.copy(memory.used(), span.address, size)
+        ctypes.memmove(memory.used(), span.address, size)
 
 
 def copy_from(data, memory):
@@ -118,11 +119,10 @@ def copy_from(data, memory):
     if span.device:
         span.device.to_device(span.address, memory.used(), size)
     else:
-        arrays.copy(span.address, memory.used(), size)
+        ctypes.memmove(span.address, memory.used(), size)
 
 
 def _fitting(span, memory):
-    from .elements import SIZES
     size = span.count * SIZES[span.element]
     memory.used()
     if size > memory.nbytes:
