@@ -35,9 +35,9 @@ namespace ddl {
 /// are gone.
 ///
 /// MPI can be started and ended once in a process. Who starts it ends it: a program that called `MPI_Init` keeps that
-/// duty, and if `start` had to do it, MPI is finalised when the process exits, or unloads the library that did. Errors of MPI then return; a program
-/// that started MPI itself decides that with the error handler of MPI_COMM_WORLD, where MPICH's `MPI_Test` looks for
-/// it.
+/// duty, and if `start` had to do it, MPI is finalised when the process exits, or unloads the library that did. Errors
+/// of MPI then return; a program that started MPI itself decides that with the error handler of MPI_COMM_WORLD, where
+/// MPICH's `MPI_Test` looks for it.
 class mpi_runtime {
 public:
     /// Whether MPI calls are allowed at all.
