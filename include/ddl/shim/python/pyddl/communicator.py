@@ -201,7 +201,8 @@ class Communicator(Arguments):
         self._check(functions.interrupt(self._handle))
 
     def abort(self, why: object = "") -> None:
-        """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words, or those of an exception. Waits for nobody."""
+        """For a rank that gives up: the calls of the others, under way or to come, raise `Broken` with these words, or those of an
+        exception. Waits for nobody."""
         self._check(functions.abort(self._handle, str(why or "").encode("utf-8", "replace") or None))
 
     def close(self) -> None:
