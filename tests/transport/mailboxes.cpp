@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// not under: thread
 #include <ddl/transport/mailboxes.hpp>
 
 #include <boost/test/unit_test.hpp>

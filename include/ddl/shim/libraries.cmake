@@ -68,7 +68,7 @@ add_library(dl_comm SHARED "${CMAKE_CURRENT_LIST_DIR}/cray/dl_comm.cpp")
 target_link_libraries(dl_comm PUBLIC ddl::ddl PRIVATE ddl_shim)
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/dl_comm.map" CONTENT "{ global: dl_comm_*; dl_create_team; local: *; };\n")
 target_link_options(dl_comm PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/dl_comm.map" "-Wl,-Bsymbolic"
-  "-Wl,--no-undefined")
+  "-Wl,--no-undefined" "-Wl,-z,nodelete")  # what it does when the process ends
 set_target_properties(dl_comm PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION ${PROJECT_VERSION_MAJOR}
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
 target_compile_options(dl_comm PRIVATE "$<$<CONFIG:>:-O2>")

@@ -3,6 +3,7 @@
 #include <ddl/shim/cray/error_line.hpp>
 #include <ddl/shim/cray/team.hpp>
 #include <ddl/shim/dl_comm.h>
+#include <ddl/shim/process_end.hpp>
 #include <ddl/transport/staging_shape.hpp>
 
 #include <cstdlib>
@@ -195,12 +196,22 @@ std::shared_ptr<team> find_team(plugin& here, const char* function, int id) {
     return make_team(here, function, id, threads, precision, false) == 0 ? here.find(id) : nullptr;
 }
 
+/// When the process ends, which it may do without `dl_comm_finalize`.
+void leave(int status) noexcept {
+    plugin& here = plugin::here();
+    const std::unique_lock lock{here.changes, std::try_to_lock};  // a thread that has it may never give it back now
+    if (!lock || here.world == nullptr) return;
+    for (const auto& [id, each] : here.teams) each->tell_of_end(status);
+    ddl::shim::tell_of_end(here.world, status);
+}
+
 /// Meets the other processes if nobody did. `making` is held.
 int meet(plugin& here, const char* function) {
     if (here.finalized) return failed(function, "the plugin was finalized; start it once, and end it last");
     if (here.ranks(false) != nullptr) return 0;
     ddl_communicator* opened = nullptr;
     if (const int status = outcome(function, ddl_open_environment(&opened))) return status;
+    ddl::shim::at_end_of_this_process<leave>();
     const std::lock_guard lock{here.changes};
     here.world = opened;
     return 0;

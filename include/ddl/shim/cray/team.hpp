@@ -3,6 +3,7 @@
 
 #include <ddl/shim/cray/first_failure.hpp>
 #include <ddl/shim/cray/form.hpp>
+#include <ddl/shim/process_end.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -55,6 +56,11 @@ public:
         refuse();
     }
     bool ended() const noexcept { return ended_; }
+
+    /// The process ends, so: see the function of that name.
+    void tell_of_end(int status) noexcept {
+        for (ddl_communicator* const each : threads_) shim::tell_of_end(each, status);
+    }
 
     /// Averages the pieces in place; returns when they are done.
     first_failure average(const std::vector<piece>& pieces) {

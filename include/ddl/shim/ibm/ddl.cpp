@@ -3,10 +3,10 @@
 #include <ddl/shim/ddl.hpp>
 #include <ddl/shim/device_memory.hpp>
 #include <ddl/shim/ibm/error_line.hpp>
-#include <ddl/shim/ibm/process_end.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/mapped_memory.hpp>
 #include <ddl/shim/objects.hpp>
+#include <ddl/shim/process_end.hpp>
 #include <ddl/transport/launcher.hpp>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ddl/shim/ibm/process_end.hpp>
+#include <ddl/shim/process_end.hpp>
 #include <ddl/shim/tensorflow/failure.hpp>
 #include <ddl/shim/tensorflow/ranks.hpp>
 
