@@ -63,6 +63,9 @@ public:
     /// Whether this thread is one that a queue has made.
     static bool is_its_thread() noexcept { return is_its_thread_; }
 
+    /// Whether this process was made by fork since: the calls, and their communicator, are its parent's.
+    bool is_of_parent() const noexcept { return ::getpid() != process_; }
+
 private:
     struct entry {
         std::function<void()> call;
@@ -269,8 +272,6 @@ private:
     static constexpr std::chrono::microseconds between_looks{20};  // at what has been set going
 
     static inline thread_local bool is_its_thread_ = false;
-
-    bool is_of_parent() const noexcept { return ::getpid() != process_; }
 
     std::shared_ptr<line> line_;
     bool may_use_thread_;

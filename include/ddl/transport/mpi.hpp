@@ -67,7 +67,7 @@ public:
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
-        if (ranks_ == MPI_COMM_NULL || ::getpid() != process_ || !mpi_runtime::is_up()) return;
+        if (ranks_ == MPI_COMM_NULL || queue_->is_of_parent() || !mpi_runtime::is_up()) return;
         mpi_runtime::sweep();
         try {
             hear();
@@ -373,7 +373,6 @@ private:
     bool broken_ = false;  // whether there is a fault
     bool told_ = false;    // whether this rank knows of it
     fault fault_;
-    ::pid_t process_ = ::getpid();
     heap_scratch scratch_;
     std::unique_ptr<call_queue> queue_;
 };
