@@ -19,18 +19,23 @@
 # MPI is there; COMPANION_OF makes one.
 include_guard(GLOBAL)
 
+# What `function(target ...)` was given must begin with a keyword, and have these lists.
+macro(ddl_require_shim_lists function)
+  if(shim_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}(${target}): '${shim_UNPARSED_ARGUMENTS}' follows no keyword; "
+      "write OPS, ELEMENTS, SCHEDULES, TRANSPORTS before a list")
+  endif()
+  foreach(needed IN ITEMS ${ARGN})
+    if(NOT shim_${needed})
+      message(FATAL_ERROR "${function}(${target}): no ${needed}; name at least one")
+    endif()
+  endforeach()
+endmacro()
+
 function(ddl_add_shim target)
   cmake_parse_arguments(PARSE_ARGV 1 shim "" "VERSION;SOVERSION;COMPANION;COMPANION_OF"
     "OPS;ELEMENTS;SCHEDULES;TRANSPORTS;COLLECTIVES;HEADERS;SOURCES;EXPORTS")
-  if(shim_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "ddl_add_shim(${target}): '${shim_UNPARSED_ARGUMENTS}' follows no keyword; "
-      "write OPS, ELEMENTS, SCHEDULES, TRANSPORTS before a list")
-  endif()
-  foreach(list IN ITEMS OPS ELEMENTS SCHEDULES TRANSPORTS)
-    if(NOT shim_${list})
-      message(FATAL_ERROR "ddl_add_shim(${target}): no ${list}; name at least one")
-    endif()
-  endforeach()
+  ddl_require_shim_lists(ddl_add_shim OPS ELEMENTS SCHEDULES TRANSPORTS)
   if(NOT shim_VERSION)
     set(shim_VERSION 0.1.0)
   endif()
@@ -109,11 +114,7 @@ endfunction()
 
 function(ddl_extend_shim target)
   cmake_parse_arguments(PARSE_ARGV 1 shim "" "" "OPS;ELEMENTS;SCHEDULES;TRANSPORTS;COLLECTIVES")
-  foreach(list IN ITEMS OPS ELEMENTS SCHEDULES)
-    if(NOT shim_${list} OR shim_UNPARSED_ARGUMENTS)
-      message(FATAL_ERROR "ddl_extend_shim(${target}): write OPS, ELEMENTS, SCHEDULES, each before a list")
-    endif()
-  endforeach()
+  ddl_require_shim_lists(ddl_extend_shim OPS ELEMENTS SCHEDULES)
   if(NOT shim_TRANSPORTS)
     get_target_property(shim_TRANSPORTS ${target} DDL_SHIM_TRANSPORTS)
   endif()
