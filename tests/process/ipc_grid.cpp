@@ -257,8 +257,9 @@ struct held_up_grid : grid {
 }  // namespace
 
 BOOST_DATA_TEST_CASE(who_comes_late_does_not_launch_into_buffers_that_were_given_up,
-                     data::make({2, 3}) * data::make({gpus::own, gpus::shared}) * data::make({true, false}), ranks,
-                     which, opening) {
+                     data::make({2, 2, 3, 3}) ^ data::make({gpus::own, gpus::shared, gpus::own, gpus::shared}) ^
+                         data::make({true, false, false, true}),
+                     ranks, which, opening) {
     const marks given_up;
     const marks heard;
     run_team(ranks, [&](node_type& node) {
