@@ -5,6 +5,8 @@
 
 #include <exception>
 
+static_assert(sizeof(void*) == 8, "ddl: addresses have 64 bits here; build for x86-64, arm64 or ppc64le");
+
 namespace ddl {
 
 /// What went wrong, in kinds that a program may want to tell apart.

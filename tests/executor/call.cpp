@@ -72,6 +72,13 @@ const difference differences[] = {
     {describe<ddl::sum, double, ddl::ring>(collective::allreduce, 100, 0),
      "allreduce, rank 3, round 0: rank 1 brings elements of type float64 (8 bytes), this rank float32 (4 bytes); "
      "pass equal types on every rank"},
+    {[] {
+         call of_that_size = describe<ddl::sum, float, ddl::ring>(collective::allreduce, 100, 0);
+         ++of_that_size.element;
+         return of_that_size;
+     }(),
+     "allreduce, rank 3, round 0: rank 1 brings another float32 of 4 bytes; pass equal types on every rank, built by one "
+     "compiler"},
     {describe<ddl::maximum, float, ddl::ring>(collective::allreduce, 100, 0),
      "allreduce, rank 3, round 0: rank 1 reduces with maximum, this rank with sum; pass equal ops on every rank"},
     {describe<ddl::sum, float, ddl::tree>(collective::allreduce, 100, 0),

@@ -11,6 +11,8 @@
 using ddl::type_fingerprint;
 
 struct sum {};  // the user's own
+template <class... Types>
+struct list {};
 
 namespace {
 template <class Type>
@@ -27,6 +29,21 @@ static_assert(type_fingerprint<box<box<float>>>() != type_fingerprint<box<float>
 static_assert(type_fingerprint<ddl::sum>() == 0xfbd81052);
 static_assert(type_fingerprint<float>() == 0xfc646a9d);
 static_assert(type_fingerprint<ddl::commutative_op<ddl::commutative_op<ddl::sum>>>() == 0x1b43c102);
+// to g++ the first is a list<long int, short int, long unsigned int, ...>
+static_assert(type_fingerprint<list<long, short, unsigned long, unsigned, long long, char, unsigned char, int>>() ==
+              0x9aa72f16);
+
+static_assert(ddl::words_fingerprint("list<long unsigned int>") == ddl::words_fingerprint("list<unsigned long>"));
+static_assert(ddl::words_fingerprint("short int]") == ddl::words_fingerprint("short]"));
+static_assert(ddl::words_fingerprint("short int") == ddl::words_fingerprint("short"));
+static_assert(ddl::words_fingerprint("print<uint>") != ddl::words_fingerprint("print<unsigned>"));
+static_assert(type_fingerprint<list<long>>() != type_fingerprint<list<unsigned long>>());
+static_assert(type_fingerprint<list<long>>() != type_fingerprint<list<long long>>());
+static_assert(type_fingerprint<list<long>>() != type_fingerprint<list<long, long>>());
+static_assert(type_fingerprint<list<int>>() != type_fingerprint<list<short>>());
+static_assert(type_fingerprint<list<unsigned char>>() != type_fingerprint<list<char>>());
+static_assert(type_fingerprint<list<signed char>>() != type_fingerprint<list<char>>());
+static_assert(type_fingerprint<list<long double>>() != type_fingerprint<list<double>>());
 
 BOOST_AUTO_TEST_CASE(the_spelling_ends_the_sentence) {
     const std::string sentence = ddl::spelling<ddl::sum>::sentence();

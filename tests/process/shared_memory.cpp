@@ -139,6 +139,24 @@ BOOST_AUTO_TEST_CASE(again_after_all_were_killed) {
     BOOST_TEST(left_behind() == before);
 }
 
+BOOST_AUTO_TEST_CASE(where_the_standard_streams_are_closed_but_written_to) {
+    const std::string job = fresh_job();
+    children ranks;
+    for (int rank = 0; rank < 2; ++rank)
+        ranks.start([&, rank] {
+            // the lowest is what the child tells its parent by
+            for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(stream);
+            ddl::shared_memory node{job, rank, 2, ddl::timeout{100}};
+            const ddl::request done;
+            EXPECT(done.descriptor() > STDERR_FILENO);
+            const std::string words(700, 'x');
+            for (int turn = 0; turn < 20; ++turn)
+                EXPECT(::write(STDERR_FILENO, words.data(), words.size()) == -1 && errno == EBADF);
+            exchange_ranks(node);
+        });
+    for (const outcome& result : ranks.finish()) BOOST_TEST(result.how == outcome::returned, result);
+}
+
 BOOST_AUTO_TEST_CASE(in_spite_of_signals) {
     const std::string job = fresh_job();
     children ranks;
@@ -242,6 +260,32 @@ BOOST_AUTO_TEST_CASE(a_missing_rank_0_is_named_too) {
     const outcome result = one([job = fresh_job()] { ddl::shared_memory{job, 1, 2, ddl::timeout{0.3}}; });
     BOOST_TEST(result.is(ddl::errc::timeout), result);
     BOOST_TEST(result.mentions("rank 0 did not start within 0.3 s"), result);
+}
+
+BOOST_AUTO_TEST_CASE(whoever_goes_on_to_connect) {
+    const std::string job = fresh_job();
+    const marks over;
+    children all;
+    all.start([&] {
+        const double start = ddl::now();
+        try {
+            ddl::shared_memory{job, 0, 2, ddl::timeout{0.5}};
+        } catch (const ddl::error&) {
+            over.leave();
+            throw;
+        }
+        EXPECT(ddl::now() - start < 0.5);  // nobody else came
+    });
+    all.start([&] {
+        std::thread{[&] {
+            EXPECT(over.wait_for(1));
+            ::_exit(0);
+        }}.detach();
+        for (;;) ddl::local_socket::open().connect(job);
+    });
+    const outcome result = all.finish()[0];
+    BOOST_TEST(result.is(ddl::errc::timeout), result);
+    BOOST_TEST(result.mentions("rank 1 did not start within 0.5 s"), result);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_comes_twice) {

@@ -75,6 +75,27 @@ BOOST_AUTO_TEST_CASE(a_callback_comes_once_with_the_status) {
     expect_failure(DDL_INVALID_ARGUMENT, "no request", ddl_on_completion(request, then, &heard));
 }
 
+BOOST_AUTO_TEST_CASE(a_callback_closes_no_communicator) {
+    ddl_communicator* part = nullptr;
+    REQUIRE_OK(ddl_split(world(), 0, 0, &part));
+    struct heard {
+        ddl_communicator* part;
+        std::atomic<ddl_status> status{-1};
+    } heard{part};
+    const auto then = [](ddl_status, const char*, void* context) {
+        auto* const to = static_cast<struct heard*>(context);
+        to->status = ddl_close(to->part);
+    };
+    ddl_request* request = nullptr;
+    REQUIRE_OK(ddl_start_barrier(part, &request));
+    REQUIRE_OK(ddl_on_completion(request, then, &heard));
+    for (int turns = 0; heard.status == -1 && turns < 60'000; ++turns) nap(1);
+    BOOST_TEST(heard.status == DDL_INVALID_ARGUMENT);
+    REQUIRE_OK(ddl_free_request(request));
+    REQUIRE_OK(ddl_run_barrier(part));
+    REQUIRE_OK(ddl_close(part));
+}
+
 BOOST_AUTO_TEST_CASE(a_descriptor_becomes_readable) {
     ddl_request* request = nullptr;
     REQUIRE_OK(ddl_start_barrier(world(), &request));

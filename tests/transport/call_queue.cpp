@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <csignal>
 #include <optional>
 #include <pthread.h>
 #include <stdexcept>
@@ -57,6 +58,20 @@ BOOST_AUTO_TEST_CASE(who_waits_carries_out_what_nobody_has_begun) {
         BOOST_TEST(carries_out(queue, [](call_queue& all, const ddl::request&) { all.drain(); }));
         BOOST_TEST(!call_queue::is_its_thread());
     }
+}
+
+BOOST_AUTO_TEST_CASE(its_thread_leaves_signals_of_the_process_to_others) {
+    call_queue queue;
+    sigset_t there{};
+    std::atomic<bool> seen = false;
+    queue.push([&] { seen = ::pthread_sigmask(SIG_SETMASK, nullptr, &there) == 0; }, [] { return true; }).wait();
+    BOOST_TEST(seen);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD})
+        BOOST_TEST(::sigismember(&there, signal) == 1, "signal " << signal);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE}) BOOST_TEST(::sigismember(&there, fault) == 0, "signal " << fault);
+    sigset_t here;
+    BOOST_REQUIRE(::pthread_sigmask(SIG_SETMASK, nullptr, &here) == 0);
+    BOOST_TEST(::sigismember(&here, SIGTERM) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(nobody_needs_to_wait) {

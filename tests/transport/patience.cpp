@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdlib>
 #include <limits>
+#include <thread>
 
 #include "../collective/require.hpp"
 
@@ -37,6 +38,28 @@ BOOST_AUTO_TEST_CASE(a_wait_ends_after_its_limit_and_not_before) {
     BOOST_TEST(ddl::now() - start >= 0.05);
     BOOST_TEST(ddl::now() - start < 20.0);
     BOOST_TEST(waiting.limit() == 0.05);
+}
+
+BOOST_AUTO_TEST_CASE(who_waited_for_too_long_looks_once_more) {
+    patience waiting{timeout{0.01}};
+    BOOST_TEST(!waiting.expired());
+    std::this_thread::sleep_for(30ms);  // as one that was stopped, while what it waits for came
+    BOOST_TEST(!waiting.expired());
+    BOOST_TEST(waiting.expired());
+    patience never{timeout{0}};
+    BOOST_TEST(!never.expired());
+    std::this_thread::sleep_for(1ms);
+    BOOST_TEST(!never.expired());
+    BOOST_TEST(never.expired());
+}
+
+BOOST_AUTO_TEST_CASE(who_was_stopped_for_long_has_not_waited_for_all_of_that_time) {
+    patience waiting{timeout{1.5}};
+    BOOST_TEST(!waiting.expired());
+    std::this_thread::sleep_for(2s);
+    BOOST_TEST(!waiting.expired());
+    BOOST_TEST(!waiting.expired());
+    while (!waiting.expired()) std::this_thread::sleep_for(1ms);
 }
 
 BOOST_AUTO_TEST_CASE(time_counts_from_the_first_question) {

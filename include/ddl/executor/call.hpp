@@ -7,6 +7,7 @@
 #include <ddl/transport/concepts.hpp>
 
 #include <cstdint>
+#include <cstring>
 
 namespace ddl {
 
@@ -161,6 +162,10 @@ inline error mismatch(const call_record& ours, int rank, const call_record& thei
     if (ours.what != theirs.what)
         return make("rank %d calls %s, this rank %s; call the same collectives in the same order on every rank", peer,
                     to_string(theirs.what), to_string(ours.what));
+    if (ours.element != theirs.element && ours.element_bytes == theirs.element_bytes &&
+        std::strcmp(ours.names.element, theirs.names.element) == 0)
+        return make("rank %d brings another %s of %u bytes; pass equal types on every rank, built by one compiler",
+                    peer, ours.names.element, ours.element_bytes);
     if (ours.element != theirs.element || ours.element_bytes != theirs.element_bytes)
         return make(
             "rank %d brings elements of type %s (%u bytes), this rank %s (%u bytes); pass equal types on every rank",

@@ -94,7 +94,7 @@ void map_out_of_line(To* to, stretch all, Value value, const From*... from);
 template <class Narrow, bool Contracts, lie How = lie::in_order, target Target = target::overwritten,
           code Code = code::anywhere, class Places, class Value, class... From>
 constexpr void map_blocks(Places to, stretch all, Value value, const From*... from) {
-    if constexpr (Contracts && compiled_to_fuse && Code == code::anywhere)
+    if constexpr (Contracts && compiled_to_round_freely && Code == code::anywhere)
         if (!std::is_constant_evaluated()) return map_out_of_line<Narrow, How, Target>(to, all, value, from...);
     const std::size_t count = all.count;
     constexpr bool packed = packs<Narrow, float> && !std::is_same_v<Narrow, float>;

@@ -100,16 +100,18 @@ template <class Op, coded Type>  // compared by their codes
     requires std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>
 inline constexpr bool contracts<Op, Type> = false;
 
-/// Whether the whole program is compiled for processors that fuse.
-inline constexpr bool compiled_to_fuse =
-#if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
+/// Whether the whole program is compiled for processors that fuse, or so that compilers put terms and quotients otherwise where they
+/// like (`-ffast-math`, `-Ofast`).
+inline constexpr bool compiled_to_round_freely =
+#if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__FAST_MATH__)
     true;
 #else
     false;
 #endif
 
-/// Whether two loops over `Op` may give other bits: compilers choose in each which of two products they fuse.
+/// Whether two loops over `Op` may give other bits: compilers choose in each which of two products they fuse, for one.
 template <class Op, class Type>
-inline constexpr bool varies_by_loop = compiled_to_fuse && contracts<Op, Type>;
+inline constexpr bool varies_by_loop = compiled_to_round_freely && contracts<Op, Type>;
 
 }  // namespace ddl::kernel

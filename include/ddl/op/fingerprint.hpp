@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace ddl {
 
@@ -12,19 +14,50 @@ struct spelling {
     static constexpr const char* sentence() noexcept { return __PRETTY_FUNCTION__; }
 };
 
-/// The FNV-1a hash of `words`, but for spaces.
-constexpr std::uint32_t words_fingerprint(const char* words) noexcept {
+/// What a word of an integer's spelling adds to the sum of them all, which is the same for `long unsigned int` and `unsigned long`; -1 if
+/// it is none.
+constexpr int part_of_integer(std::string_view word) noexcept {
+    return word == "int"        ? 0
+           : word == "unsigned" ? 1
+           : word == "long"     ? 4
+           : word == "short"    ? 16
+           : word == "char"     ? 32
+                                : -1;
+}
+
+/// The FNV-1a hash of `words`, but for spaces, and for the order in which a compiler names the parts of an integer.
+constexpr std::uint32_t words_fingerprint(std::string_view words) noexcept {
     std::uint32_t hash = 2166136261u;
-    for (; *words != '\0'; ++words)
-        if (*words != ' ') hash = (hash ^ static_cast<unsigned char>(*words)) * 16777619u;
+    const auto take = [&hash](int character) { hash = (hash ^ static_cast<unsigned char>(character)) * 16777619u; };
+    const auto is_in_names = [](char each) {
+        return each == '_' || (each >= '0' && each <= '9') || (each >= 'a' && each <= 'z') ||
+               (each >= 'A' && each <= 'Z');
+    };
+    constexpr int integer = 64;
+    int parts = 0;  // of the integer that is being read
+    while (!words.empty()) {
+        std::size_t length = 0;
+        while (length < words.size() && is_in_names(words[length])) ++length;
+        const std::string_view word = words.substr(0, length == 0 ? 1 : length);
+        words.remove_prefix(word.size());
+        if (word == " ") continue;
+        if (const int part = part_of_integer(word); part >= 0) {
+            parts = (parts + part) | integer;
+            continue;
+        }
+        if (parts != 0) take(parts);
+        parts = 0;
+        for (const char character : word) take(character);
+    }
+    if (parts != 0) take(parts);
     return hash;
 }
 
 /// A number by which ranks tell whether they were called with the same op, element and schedule: a hash of the spelling.
 ///
-/// Only what follows the first `=` counts, so g++ and clang agree on `ddl::sum` and on `float`. They differ on lambdas, and, from
-/// clang 19 on, on templates whose last arguments are defaults: ranks that use those must be built by one compiler. To g++ two
-/// lambdas of one signature in one scope have one spelling: a struct with a name is told apart, they are not.
+/// Only what follows the first `=` counts, so g++ and clang agree on `ddl::sum` and on `float`. They differ on lambdas, on types of an
+/// inline namespace, and some versions on templates whose last arguments are defaults: ranks that use those must be built by one
+/// compiler. To g++ two lambdas of one signature in one scope have one spelling: a struct with a name is told apart, they are not.
 template <class Type>
 constexpr std::uint32_t type_fingerprint() noexcept {
     const char* character = spelling<Type>::sentence();

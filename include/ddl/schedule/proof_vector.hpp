@@ -3,8 +3,10 @@
 
 #include <vector>
 
-#ifndef __cpp_lib_constexpr_vector
-static_assert(false, "ddl: this standard library has no constexpr std::vector; take that of g++ 12, or a later one");
+// LLVM 15 has one, and does not say so
+#if !defined(__cpp_lib_constexpr_vector) && (!defined(_LIBCPP_VERSION) || _LIBCPP_VERSION < 15000)
+static_assert(
+    false, "ddl: this standard library has no constexpr std::vector; take that of g++ 12, of LLVM 15, or a later one");
 #endif
 
 namespace ddl {

@@ -15,7 +15,8 @@
  * has three verbs: `run` blocks, `start` returns a request, `plan` returns a plan that runs again and again.
  *
  * Every function that can fail returns a status; `ddl_last_error()` then says which operation failed, on which rank, and
- * why. No function ends the process, and none but `ddl_open_mpi` waits longer than the timeout of its communicator. After DDL_MISMATCH,
+ * why. No function ends the process, and none waits longer than the timeout of its communicator, but for MPI's own calls in
+ * `ddl_open_mpi` and `ddl_split`, which know none and follow when all have met. After DDL_MISMATCH,
  * DDL_INVALID_ARGUMENT and DDL_UNSUPPORTED the communicator is as good as before and nothing was written; after the others
  * it is broken, and each further call says so.
  *
@@ -131,8 +132,8 @@ DDL_API ddl_status ddl_open_environment(ddl_communicator** world);
  * same `size`. `seconds` is the timeout of this and of later waits; 0 for that of DDL_TIMEOUT, else 600. */
 DDL_API ddl_status ddl_open_job(const char* job, int rank, int size, double seconds, ddl_communicator** world);
 /** The ranks of an MPI communicator: `communicator` is the address of an MPI_Comm, or NULL for MPI_COMM_WORLD, which starts
- * MPI if nobody did. All its ranks call it, and wait in MPI, which knows no timeout, until all have. Works on a duplicate, and on
- * shared memory inside each node. */
+ * MPI if nobody did. All its ranks call it, and wait for each other for `seconds`; 0 for those of DDL_TIMEOUT, else 600. Nothing more can be
+ * made of that MPI communicator if a rank did not come. Works on a duplicate, and on shared memory inside each node. */
 DDL_API ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_communicator** world);
 /** A communicator of the ranks that pass the same `color`, 0 or more, ordered by `key`, then by rank. All ranks call it. */
 DDL_API ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part);

@@ -69,6 +69,9 @@ struct progress {
     text words;
 };
 
+/// Whether this thread is in a callback of `ddl_on_completion`, and so mostly in the call that has ended, for which `ddl_close` waits.
+inline thread_local bool is_calling_back = false;
+
 /// While it lives a blocking collective is under way, of a communicator whose lock is held.
 class under_way {
 public:

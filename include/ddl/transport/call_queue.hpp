@@ -3,6 +3,7 @@
 
 #include <ddl/transport/fault.hpp>
 #include <ddl/transport/patience.hpp>
+#include <ddl/transport/quiet_thread.hpp>
 #include <ddl/transport/request.hpp>
 
 #include <atomic>
@@ -114,7 +115,7 @@ private:
         bool has_thread() noexcept {
             if (worker_.joinable()) return true;
             try {
-                worker_ = std::thread{[this] { work(); }};
+                worker_ = quiet_thread([this] { work(); });
             } catch (const std::exception&) { return false; }  // before it there is no call that another would overtake
             return true;
         }

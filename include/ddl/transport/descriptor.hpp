@@ -4,6 +4,7 @@
 #include <ddl/error.hpp>
 
 #include <cerrno>
+#include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -11,10 +12,12 @@
 namespace ddl {
 
 /// A file descriptor that is closed when it is let go of. A value that moves.
+///
+/// Its number is above those of the standard streams, which a daemon has closed and writes to all the same.
 class descriptor {
 public:
     descriptor() noexcept = default;
-    explicit descriptor(int number) noexcept : number_{number} {}
+    explicit descriptor(int number) noexcept : number_{above_streams(number)} {}
     descriptor(descriptor&& from) noexcept : number_{std::exchange(from.number_, -1)} {}
     descriptor& operator=(descriptor&& from) noexcept {
         std::swap(number_, from.number_);
@@ -29,6 +32,16 @@ public:
     void close() noexcept { descriptor{std::move(*this)}; }
 
 private:
+    /// -1, and `errno`, if there is none left.
+    static int above_streams(int number) noexcept {
+        if (number < 0 || number > STDERR_FILENO) return number;
+        const int above = ::fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        const int refusal = errno;
+        ::close(number);
+        errno = refusal;
+        return above;
+    }
+
     int number_ = -1;
 };
 

@@ -67,7 +67,7 @@ public:
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
-        if (ranks_ == MPI_COMM_NULL || queue_->is_of_parent() || !mpi_runtime::is_up()) return;
+        if (ranks_ == MPI_COMM_NULL || (queue_ && queue_->is_of_parent()) || !mpi_runtime::is_up()) return;
         mpi_runtime::sweep();
         try {
             hear();
@@ -108,7 +108,8 @@ public:
 
     void begin(const call_site& where) {
         queue_in(queue_, where, rank_).drain();
-        if (mpi_ended_->load(std::memory_order_relaxed))
+        // true from the beginning of MPI_Finalize on, which still lets callbacks communicate
+        if (mpi_ended_->load(std::memory_order_relaxed) && !mpi_runtime::is_up())
             throw error(errc::broken, where.operation, called(rank_), where.round,
                         "MPI is not running; call collectives between MPI_Init and MPI_Finalize");
         operation_ = where.operation;
@@ -219,7 +220,11 @@ private:
         fault what;
     };
 
-    mpi(owned group, timeout limit) : ranks_{group.ranks}, limit_{limit}, mpi_ended_{&mpi_runtime::ended()} {
+    struct no_more_yet {};
+    mpi(owned group, timeout limit, no_more_yet)
+        : ranks_{group.ranks}, limit_{limit}, mpi_ended_{&mpi_runtime::ended()} {}
+    /// What fails here finds an object that is whole, whose destructor gives the group back.
+    mpi(owned group, timeout limit) : mpi{group, limit, no_more_yet{}} {
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");

@@ -3,11 +3,13 @@
 
 #include <ddl/error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+#include <utility>
 
 namespace ddl {
 
@@ -108,11 +110,13 @@ public:
         return turns_ % 16 == 0;
     }
 
-    /// Whether the limit has passed since the first question.
+    /// Whether the limit has passed since the first question, as at the question before: what has come meanwhile was seen.
+    /// A process that was stopped, perhaps with its peers, has not waited for all of that time.
     bool expired() noexcept {
         const double time = now();
-        if (start_ == 0) start_ = time;
-        return time - start_ > limit_;
+        if (asked_ != 0) waited_ += std::min(time - asked_, std::max(1.0, limit_ / 8));
+        asked_ = time;
+        return waited_ > limit_ && std::exchange(passed_, true);
     }
 
     double limit() const noexcept { return limit_; }
@@ -123,7 +127,9 @@ private:
     int spins_;
     int yields_;
     long turns_ = 0;
-    double start_ = 0;
+    double asked_ = 0;
+    double waited_ = 0;
+    bool passed_ = false;
 };
 
 }  // namespace ddl

@@ -141,6 +141,8 @@ private:
                      limit_);
     }
 
+    static constexpr double farewell = 1;  // seconds past the deadline, in which what has come is still heard
+
     bool expired() const noexcept { return now() >= deadline_; }
     static void nap() noexcept {
         const timespec time{0, 2'000'000};
@@ -153,7 +155,7 @@ private:
             const double left = (deadline_ - now()) * 1000;
             const int milliseconds = left <= 0 ? 0 : left > 1e9 ? 1'000'000'000 : static_cast<int>(left) + 1;
             const int heard = ::poll(watched.data(), watched.size(), milliseconds);
-            if (heard > 0) return true;
+            if (heard > 0) return now() < deadline_ + farewell;  // for strangers may connect for ever
             if (heard < 0 && errno != EINTR) throw refused_by_system(operation, rank_, "poll");
             if (heard == 0 && expired()) return false;
         }
@@ -222,7 +224,8 @@ private:
             if (each.socket) each.socket.send(words);
         // who is not in yet tries after each nap: rank 0 stays for some, so that they need not wait for the deadline
         for (int naps = 0; naps < 50; ++naps, nap())
-            while (const local_socket waiting = name_.accept()) waiting.send(words);
+            for (int each = 0; each < size_; ++each)
+                if (const local_socket waiting = name_.accept()) waiting.send(words);
         guests_.clear();
         name_.close();
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/transport/descriptor.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -10,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <sys/eventfd.h>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -79,12 +79,11 @@ public:
     int descriptor() const {
         hurry();
         std::lock_guard lock{state_->mutex};
-        if (state_->event < 0) {
-            state_->event = ::eventfd(state_->done ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
-            if (state_->event < 0)
-                throw error(errc::system, "request", -1, -1, "no event descriptor is left for this process");
+        if (!state_->event) {
+            state_->event = ddl::descriptor{::eventfd(state_->done ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK)};
+            if (!state_->event) throw refused_by_system("request", -1, "eventfd");
         }
-        return state_->event;
+        return state_->event.number();
     }
 
     /// For those who carry collectives out: a request that is not done, whether it is, whether its end calls a function, and
@@ -107,9 +106,9 @@ public:
             state_->done = true;
             then.swap(state_->then);
             state_->failure = then.empty() ? std::move(failure) : failure;
-            if (state_->event >= 0) {
+            if (state_->event) {
                 const eventfd_t one = 1;
-                (void)::eventfd_write(state_->event, one);
+                (void)::eventfd_write(state_->event.number(), one);
             }
         }
         state_->changed.notify_all();
@@ -129,10 +128,7 @@ private:
         std::shared_ptr<carrier> by;
         std::exception_ptr failure;
         std::vector<std::function<void(std::exception_ptr)>> then;
-        int event = -1;
-        ~state() {
-            if (event >= 0) ::close(event);
-        }
+        ddl::descriptor event;
     };
     std::shared_ptr<state> state_;
 };

@@ -138,7 +138,8 @@ public:
         return address;
     }
 
-    /// Provides the pages at `address`, near the caller's core. A lack of memory is an error here, not a signal later.
+    /// Provides the pages at `address`, near the caller's core. A lack of memory is an error here, not a signal later, but where a
+    /// container may use less than the host has: the system ends who goes beyond that.
     void reserve(std::uint64_t address, std::size_t bytes) {
         bytes = whole_pages(bytes);
         struct sysinfo machine {};
@@ -151,8 +152,10 @@ public:
             const std::size_t here = bytes - done < step ? bytes - done : step;
             if (::fallocate(file_.number(), 0, static_cast<off_t>(address + done), static_cast<off_t>(here)) == 0) {
                 done += here;
-            } else if (errno != EINTR) {
+            } else if (errno == ENOMEM || errno == ENOSPC) {
                 throw no_memory(bytes);
+            } else if (errno != EINTR) {
+                throw refused_by_system(operation, rank_, "fallocate");
             }
         }
     }

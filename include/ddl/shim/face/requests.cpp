@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <poll.h>
+#include <utility>
 
 using namespace ddl::shim;
 
@@ -69,7 +70,9 @@ ddl_status ddl_on_completion(ddl_request* request, ddl_callback then, void* cont
         return refused(DDL_INVALID_ARGUMENT, "on_completion", -1, "the callback is NULL; pass a function");
     return with_request(request, "on_completion", [&](progress& call) -> ddl_status {
         call.done.on_completion([kept = request->call, then, context](std::exception_ptr) {
+            const bool before = std::exchange(is_calling_back, true);
             then(kept->status, kept->words.c_str(), context);
+            is_calling_back = before;
         });
         return DDL_OK;
     });
