@@ -67,8 +67,10 @@ class Hosts:
         self.old_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
             self.make()
-        except BaseException:
+        except BaseException as failure:
             self.__exit__()
+            if isinstance(failure, OSError):
+                raise Impossible(f"this machine refuses a file: {failure}; it takes leave to write to {FILES}") from None
             raise
         return self
 

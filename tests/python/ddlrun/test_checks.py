@@ -66,6 +66,10 @@ def test_a_name_of_no_host(ddlrun, hosts):
     done = start(ddlrun, hosts(), "-H", "203.0.113.1,no-such-host.invalid")
     assert done.returncode == 1
     assert "[ERROR DDL-2-3] host 'no-such-host.invalid' has no address" in done.stderr
+    for name in ("a" * 64, "a..b"):  # such as no resolver is asked for
+        done = start(ddlrun, hosts(), "-H", name)
+        assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+        assert f"[ERROR DDL-2-3] host '{name}' has no address" in done.stderr
 
 
 @pytest.mark.parametrize("change, number, said", [

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on this host, started without MPI: what they find, what becomes of their output and status, and how they end."""
 
+import array
+import fcntl
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -38,10 +41,10 @@ def started(environment, tmp_path):
     """Starts ddlrun and leaves it running; `grace` is how many seconds ranks have to end when they are told to."""
     running = []
 
-    def start(*words, grace=5, **more):
+    def start(*words, grace=5, stderr=subprocess.PIPE):
         program = f"import sys; from ddlrun import __main__, processes; processes.GRACE = {grace}; sys.exit(__main__.main())"
         running.append(subprocess.Popen([sys.executable, "-c", program, *map(str, words)], env=environment, cwd=tmp_path,
-                                        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more))
+                                        text=True, stdout=subprocess.PIPE, stderr=stderr))
         return running[-1]
     yield start
     for process in running:
@@ -110,6 +113,83 @@ def test_much_tagged_output_is_whole(ddlrun):
         lines = done.stdout.splitlines()
         for rank in range(3):
             assert [line for line in lines if line.startswith(f"[{rank}] ")] == [f"[{rank}] {i}" for i in range(1, 20001)]
+
+
+def test_a_long_line_comes_out_in_pieces(ddlrun):
+    done = ddlrun("--tag_output", "--accelerators", 2, sys.executable, "-c",
+                  "import os; print(os.environ['RANK'] * 1_000_000, end='\\nshort\\nno end')")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) < 200_000
+    for rank in range(2):
+        *pieces, short, last = [line for line in lines if line.startswith(f"[{rank}] ")]
+        assert (short, last) == (f"[{rank}] short", f"[{rank}] no end")
+        assert "".join(piece[4:] for piece in pieces) == str(rank) * 1_000_000
+
+
+def is_full(pipe):
+    held = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, held)
+    return held[0] > fcntl.fcntl(pipe, F_GETPIPE_SZ) - 8192  # the last page may have no room for a line
+
+
+F_GETPIPE_SZ = 1032
+BOTH = [(tag, stderr) for tag in ("--tag_output", "-v") for stderr in (subprocess.PIPE, subprocess.STDOUT)]
+
+
+@pytest.mark.parametrize("tag, stderr", BOTH)
+def test_a_reader_that_stops_reading_holds_up_no_end(started, tmp_path, tag, stderr):
+    run = started(tag, "--accelerators", 2, "sh", "-c",
+                  "[ $RANK = 1 ] || { trap '' TERM; exec yes; }; until [ -f go ]; do sleep 0.05; done; exit 3",
+                  grace=0.3, stderr=stderr)
+    wait_until(lambda: is_full(run.stdout))
+    (tmp_path / "go").touch()
+    assert run.wait(200) == 3
+
+
+@pytest.mark.parametrize("tag, stderr", BOTH)
+def test_a_signal_ends_what_nobody_reads(started, tag, stderr):
+    run = started(tag, "--accelerators", 1, "sh", "-c", "trap '' TERM; exec yes", grace=0.3, stderr=stderr)
+    wait_until(lambda: is_full(run.stdout))
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(200) == 128 + signal.SIGKILL
+
+
+def test_a_reader_that_stops_reading_holds_up_the_ranks(started, tmp_path):
+    """As a pipe does: what they write is kept by nobody."""
+    (tmp_path / "writes.py").write_text("""
+import os, select, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.set_blocking(1, False)
+left = 64 << 20
+while left > 0 and select.select([], [1], [], 2)[1]:
+    left -= os.write(1, b"y\\n" * 2048)
+with open("left", "w") as file:
+    file.write(f"{left}\\n")
+""")
+    run = started("--tag_output", "--accelerators", 1, sys.executable, "writes.py", grace=0.3)
+    wait_until(lambda: (tmp_path / "left").exists() and (tmp_path / "left").read_text().endswith("\n"))
+    assert int((tmp_path / "left").read_text()) > 32 << 20
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(200) == 1
+    assert "[ERROR DDL-2-8] output cannot be written: " in run.stderr.read()
+
+
+def test_lines_of_both_streams_stay_whole_where_they_come_to_the_same(started):
+    line = "x" * 10_000
+    run = started("--tag_output", "--accelerators", 2, "sh", "-c",
+                  f"i=0; while [ $i -lt 100 ]; do echo {line}; echo {line} >&2; i=$((i + 1)); done", stderr=subprocess.STDOUT)
+    lines = run.stdout.read().splitlines()
+    assert run.wait(200) == 0
+    assert sorted(lines) == 200 * [f"[0] {line}"] + 200 * [f"[1] {line}"]
+
+
+def test_ranks_that_have_ended_are_read_to_their_end(started, tmp_path):
+    run = started("--tag_output", "--accelerators", 2, "sh", "-c", f"seq 1 10000; echo > {tmp_path}/ended.$RANK")
+    wait_until(lambda: all((tmp_path / f"ended.{rank}").exists() for rank in range(2)) and is_full(run.stdout))
+    lines = run.stdout.read().splitlines()
+    assert run.wait(200) == 0
+    for rank in range(2):
+        assert [line for line in lines if line.startswith(f"[{rank}] ")] == [f"[{rank}] {i}" for i in range(1, 10001)]
 
 
 def test_rank_0_alone_reads_the_input(ddlrun):

@@ -34,6 +34,52 @@ with refused(RuntimeError, "init: pyddl was finalised, and a process starts once
 """, preamble=WITHOUT_INIT)
 
 
+def test_a_communicator_that_nobody_has(ranks):
+    """It is given back, and what was made of it goes on."""
+    ranks(2, """
+import gc
+from pyddl import communicator
+data = np.zeros(3)
+def use(part):
+    data[:] = rank
+    part.allreduce(data)
+    same(data, np.full(3, 1))
+def everything():
+    use(pyddl.split(0))
+    part = pyddl.split(0)
+    use(part)
+    part.itself = part
+    del part
+    plan = pyddl.split(0).plan_allreduce(data)
+    request = pyddl.split(0).allreduce_async(other := np.ones(3))
+    gc.collect()
+    request.wait()
+    same(other, np.full(3, 2))
+    for turn in range(2):
+        data[:] = rank
+        plan()
+        same(data, np.full(3, 1))
+    pyddl.split(0).barrier_async()
+    shown = pyddl.split(0).malloc(24).array(3, np.float64)
+    shown[:] = rank
+    pyddl.allreduce(shown)
+    same(shown, np.full(3, 1))
+    parts = [pyddl.split(0)]
+    child_does(parts.clear)
+    use(parts[0])
+def mapped():
+    gc.collect()
+    with open("/proc/self/maps") as lines: return len(communicator._open), sum(1 for _ in lines)
+everything()
+before = mapped()
+for turn in range(20): everything()
+after = mapped()
+assert after[0] == before[0] == 1 and after[1] < before[1] + 40, (before, after)
+left = pyddl.split(0)  # at the end of the process, too
+left.itself = left
+""")
+
+
 def test_things_of_a_communicator_that_is_closed(python):
     python("""
 part = pyddl.split(0)
@@ -199,3 +245,27 @@ def test_nothing_is_loaded_that_is_not_needed():
                           env={**os.environ, "PYTHONPATH": str(conftest.PACKAGES)})
     assert "libddl.so" in done.stdout
     assert "libmpi" not in done.stdout and "libcuda" not in done.stdout
+
+
+def test_threads_of_ours_take_no_signal_of_the_process(python, ranks):
+    """A program may keep it for `sigwait`."""
+    text = """
+import signal
+pyddl.init()
+pyddl.allreduce(np.ones(3))
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.kill(os.getpid(), signal.SIGTERM)
+assert signal.sigwait({signal.SIGTERM}) == signal.SIGTERM
+assert signal.pthread_sigmask(signal.SIG_SETMASK, ()) == {signal.SIGTERM}
+"""
+    python(text, preamble=WITHOUT_INIT)
+    ranks(2, """
+import signal
+from pyddl import process
+def opens(place):
+    masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    return opening(place)
+opening, process.functions.open_environment, masks = process.functions.open_environment, opens, []
+""" + text + """
+assert {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD} < masks[0] and signal.SIGSEGV not in masks[0]
+""", preamble=WITHOUT_INIT)

@@ -14,7 +14,8 @@
     placement          which rank runs where: rank file, host list, DDL_OPTIONS
     environment        what ranks find in their environment
     mpi                which MPI is there, and the command that starts it
-    processes          children: signals, failures, output, end
+    processes          children: signals, failures, end
+    outputs            what they write, tagged, where nobody may be reading it
     messages           errors and warnings, and the log
 """
 

@@ -49,7 +49,7 @@ def check_known(names):
 def _addresses(name):
     try:
         return socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-    except OSError as why:
+    except (OSError, UnicodeError) as why:  # the latter of a part that is empty, or too long
         raise Problem(UNKNOWN_HOST, f"host '{name}' has no address: {why}; correct its name, or add it to /etc/hosts"
                       ) from None
 

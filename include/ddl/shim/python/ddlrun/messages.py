@@ -53,6 +53,7 @@ class Log:
         self._folder = None
         self._lines = []
         self._kept = False
+        self._tell = tell
 
     @property
     def folder(self):
@@ -95,6 +96,15 @@ class Log:
     def error(self, number, text):
         self._message("ERROR", number, text)
 
+    @contextlib.contextmanager
+    def told_by(self, act):
+        """Meanwhile messages are passed to `act`, in place of `tell`, which waits for a reader."""
+        self._tell = act
+        try:
+            yield
+        finally:
+            self._tell = tell
+
     def close(self):
         if self._folder is not None and not self._kept:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -107,7 +117,7 @@ class Log:
             where = f"Please see {self.path} for detailed log."
         except OSError as refusal:
             where = f"No log could be written: {refusal}"
-        tell(f"{line}\n{where}")
+        self._tell(f"{line}\n{where}")
 
     def _save(self):
         with open(self.path, "w", encoding="utf-8", errors="backslashreplace") as log:  # words of a command line may be any bytes

@@ -8,8 +8,9 @@ them; and should ddlrun be killed itself, the system kills them.
 
 import ctypes
 import dataclasses
+import math
 import os
-import selectors
+import select
 import signal
 import socket
 import subprocess
@@ -18,8 +19,10 @@ import time
 import typing
 
 from .messages import FILE, PROGRAM, RANK_FAILED, Problem
+from .outputs import Output, Writer
 
-GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+GRACE = 5.0  # seconds between SIGTERM and SIGKILL, and for what was written before
+LAST = 1.0  # seconds after those for what is still to be written
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PR_SET_PDEATHSIG = 1
@@ -39,67 +42,23 @@ def run(children, log):
     return _Supervision(children, log).status()
 
 
-class _Output:
-    """One stream of a child, whose lines come out whole, behind a tag."""
-
-    def __init__(self, source, target, tag):
-        self.source, self.target, self.tag, self.rest = source, target, tag.encode(), b""
-        self.lost = None  # why some of it could not be written, though there is a reader
-        os.set_blocking(source.fileno(), False)
-
-    def forward(self):
-        """Writes the lines that are there; false at the end of the stream, or where nobody reads what we write: a rank that goes
-        on to write is then to hear of it, as it would without us."""
-        while True:
-            try:
-                some = os.read(self.source.fileno(), 65536)
-            except BlockingIOError:
-                return True
-            if not some:
-                self.finish()
-                return False
-            *lines, self.rest = (self.rest + some).split(b"\n")
-            if not self._write(lines):
-                return False
-
-    def finish(self):
-        if self.rest:
-            self._write([self.rest])
-            self.rest = b""
-
-    def _write(self, lines):
-        """False if our reader has gone, or what we write finds no room."""
-        if not lines:
-            return True
-        text = b"".join(self.tag + line + b"\n" for line in lines)
-        try:
-            while text:
-                text = text[self.target.write(text):]  # an unbuffered one may take a part
-            self.target.flush()
-            return True
-        except OSError as why:
-            self.lost = None if isinstance(why, BrokenPipeError) else why
-            return False
-
-
 class _Supervision:
     def __init__(self, children, log):
         self._log = log
         self._living = {}  # process: child
         self._status = 0
-        self._deadline = None  # then what is left is killed
+        self._deadline = None  # then what lives is killed, and the output is not waited for any more
         self._told = False  # we were told to end the children
         self._noted = []  # signals, and how many children each has reached
-        self._outputs = []
+        self._outputs = []  # which are open
         self._several = len(children) > 1
-        self._selector = selectors.DefaultSelector()
         self._wake, wake = socket.socketpair()
         wake.setblocking(False)
         self._wake.setblocking(False)
+        self._writers = _writers(lambda: _wake_by(wake))
         self._before = {}
         before = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         try:
-            self._selector.register(self._wake, selectors.EVENT_READ)
             for number in (*FORWARDED, signal.SIGCHLD):
                 if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:  # as nohup does
                     self._before[number] = signal.signal(number, self._note)
@@ -115,7 +74,8 @@ class _Supervision:
             for number, handler in self._before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(before)
-            self._selector.close()
+            for writer in self._writers.values():
+                writer.end()
             self._wake.close()
             wake.close()
 
@@ -138,8 +98,7 @@ class _Supervision:
         self._log.write(f"{child.name} is process {process.pid}")
         for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
             if source is not None:  # else what we would write to is closed for the child as for us
-                self._outputs.append(_Output(source, target.buffer, child.tag))
-                self._selector.register(source, selectors.EVENT_READ, self._outputs[-1])
+                self._outputs.append(Output(source, self._writers[target], child.tag))
 
     def _note(self, number, _frame):
         if number == signal.SIGCHLD:
@@ -152,26 +111,52 @@ class _Supervision:
             self._told = True
 
     def _watch(self):
-        while self._living:
-            left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-            for key, _ in self._selector.select(left):
-                if key.data is None:
-                    _drain(self._wake)
-                elif not key.data.forward():
-                    self._selector.unregister(key.fileobj)
-                    key.fileobj.close()
+        with self._log.told_by(self._tell):
+            self._await_end(self._writers.values())
+            lost = {str(writer.failure) for writer in self._writers.values()
+                    if writer.failure is not None and not isinstance(writer.failure, BrokenPipeError)}
+            if self._outputs or not _idle(self._writers.values()):
+                lost.add("nobody reads it")
+            for why in lost:
+                self._status = self._status or 1
+                self._log.error(FILE, f"output cannot be written: {why}")
+            self._outputs.clear()
+            self._deadline = time.monotonic() + LAST
+            self._await_end([writer for stream, writer in self._writers.items() if stream is sys.stderr])
+
+    def _await_end(self, writers):
+        while self._living or self._outputs or not _idle(writers):
             if self._deadline is not None and time.monotonic() >= self._deadline:
+                if not self._living:
+                    return
                 self._kill(signal.SIGKILL)
-                self._deadline = time.monotonic() + GRACE
+                self._deadline = time.monotonic() + LAST
+            for output in self._await_outputs():
+                try:
+                    goes_on = output.forward()
+                except BlockingIOError:
+                    goes_on = bool(self._living)  # who else holds a pipe is not waited for
+                if not goes_on:
+                    output.close()
+                    self._outputs.remove(output)
             self._reap()
-        for key in list(self._selector.get_map().values()):  # who else holds a pipe is not waited for
-            if key.data is not None:
-                if key.data.forward():
-                    key.data.finish()
-                key.fileobj.close()
-        for why in {str(each.lost) for each in self._outputs if each.lost}:
-            self._status = self._status or 1
-            self._log.error(FILE, f"output cannot be written: {why}")
+
+    def _await_outputs(self):
+        """Waits until something happened; returns outputs that may have more. Those for which there is no room are not read."""
+        open_ones = [output for output in self._outputs if output.writer.has_room]
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        if open_ones and not self._living:
+            left = 0.0
+        poll = select.poll()
+        for source in (self._wake, *(output.source for output in open_ones)):
+            poll.register(source, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(None if left is None else math.ceil(1000 * left))}
+        _drain(self._wake)
+        return [output for output in open_ones if not self._living or output.source.fileno() in ready]
+
+    def _tell(self, text):
+        if sys.stderr is not None:
+            self._writers[sys.stderr].write((text + "\n").encode(sys.stderr.encoding, "backslashreplace"))
 
     def _reap(self, block=False):
         for process in list(self._living):
@@ -189,9 +174,8 @@ class _Supervision:
     def _fail(self, child, status):
         self._status = status if status > 0 else 128 - status
         how = f"status {status}" if status > 0 else f"signal {-status} ({signal.strsignal(-status)})"
-        if self._living:
-            self._kill(signal.SIGTERM)
-            self._deadline = min(self._deadline or float("inf"), time.monotonic() + GRACE)
+        self._kill(signal.SIGTERM)
+        self._deadline = min(self._deadline or float("inf"), time.monotonic() + GRACE)
         if self._several and not self._told:
             self._log.error(RANK_FAILED, f"{child.name} ended with {how}; the other ranks are ended too")
 
@@ -204,6 +188,25 @@ def _signal_group(process, number):
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _writers(told):
+    """For each of our streams that is open. Where both are the same file they share one, that lines stay whole."""
+    writers = {stream: Writer(stream, told) for stream in (sys.stdout, sys.stderr) if stream is not None}
+    if len(writers) == 2 and os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno()):
+        writers[sys.stderr] = writers[sys.stdout]
+    return writers
+
+
+def _idle(writers):
+    return all(writer.idle for writer in writers)
+
+
+def _wake_by(wake):
+    try:
+        wake.send(b"\0")
+    except OSError:  # full, which wakes as well, or closed
         pass
 
 

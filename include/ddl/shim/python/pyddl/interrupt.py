@@ -23,6 +23,18 @@ _CAME = b"\0"  # number of no signal: behind a SIGINT, its KeyboardInterrupt has
 seen = 0  # signals of which a KeyboardInterrupt came, or will come
 _watches = []  # the last one has the descriptor
 _own = signal.default_int_handler
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT}
+
+
+def start_quiet(thread):
+    """Starts a thread of ours. It takes no signal that is sent to the process, which a program may keep for one of its threads by
+    `sigwait`; those of its own faults it does."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # asked first, for what follows may raise what a handler raises
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _raise(number, frame):
@@ -60,8 +72,8 @@ class Watch:
         _watches.append(self)
         _put(_raise)
         self._thread = threading.Thread(target=self._listen, name="pyddl-interrupt", daemon=True)
-        self._thread.start()
         os.register_at_fork(after_in_child=self._forked)
+        start_quiet(self._thread)
 
     def stop(self):
         """Gives the descriptor back, if it is still ours."""

@@ -68,8 +68,8 @@ def _open_environment(place):
                 functions.close(opened)
             over.set()
 
-    threading.Thread(target=run, name="pyddl-init", daemon=True).start()
     try:
+        interrupt.start_quiet(threading.Thread(target=run, name="pyddl-init", daemon=True))
         over.wait()
     except BaseException:
         with lock:  # if they come after all, they are closed

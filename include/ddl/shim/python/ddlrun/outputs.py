@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What children write on its way to our own output, which nobody may be reading."""
+
+import os
+import queue
+import threading
+
+PIECE = 1 << 16  # bytes: what is read at once, and about as much of a line as is kept
+KEPT = 1 << 18  # bytes on their way, above which no more are to be read
+
+
+class Writer:
+    """Writes to a stream in a thread of its own, which alone is held up when nobody reads; `told` is called there after each text.
+
+    The thread begins with the first text.
+    """
+
+    def __init__(self, stream, told):
+        self._descriptor, self._told = stream.fileno(), told
+        self._texts, self._thread = queue.SimpleQueue(), None
+        self._given = self._written = 0  # bytes; the latter is the thread's
+        self.failure = None  # behind one, nothing more is written
+
+    def write(self, text):
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="ddlrun-output", daemon=True)
+            self._thread.start()
+        self._given += len(text)
+        self._texts.put(text)
+
+    @property
+    def idle(self):
+        return self.failure is not None or self._given == self._written
+
+    @property
+    def has_room(self):
+        return self.failure is not None or self._given - self._written < KEPT
+
+    def end(self):
+        """When all is written, that is."""
+        self._texts.put(b"")
+
+    def _work(self):
+        while self.failure is None:
+            text = self._texts.get()
+            if not text:
+                return
+            try:
+                left = memoryview(text)
+                while left:
+                    left = left[os.write(self._descriptor, left):]
+                self._written += len(text)
+            except OSError as why:
+                self.failure = why
+            self._told()
+
+
+class Output:
+    """One stream of a child, whose lines come out whole, behind a tag; such as are longer than a piece, in pieces."""
+
+    def __init__(self, source, writer, tag):
+        self.source, self.writer = source, writer
+        self._tag, self._rest = tag.encode(), bytearray()
+        os.set_blocking(source.fileno(), False)
+
+    def forward(self):
+        """Passes on what one read finds. False at the end of the stream, or where nobody reads what we write: a rank that goes on
+        to write is then to hear of it, as it would without us. Throws `BlockingIOError` if nothing is there yet."""
+        if self.writer.failure is not None:
+            return False
+        some = os.read(self.source.fileno(), PIECE)
+        if not some:
+            return False
+        cut = some.rfind(b"\n") + 1
+        self._rest += some[:cut]
+        if cut:
+            self._pass_on()
+        self._rest += some[cut:]
+        if len(self._rest) >= PIECE:
+            self._pass_on()
+        return True
+
+    def close(self):
+        if self._rest:
+            self._pass_on()
+        self.source.close()
+
+    def _pass_on(self):
+        lines = bytes(self._rest).removesuffix(b"\n")
+        self.writer.write(self._tag + lines.replace(b"\n", b"\n" + self._tag) + b"\n")
+        self._rest.clear()
