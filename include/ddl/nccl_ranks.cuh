@@ -6,6 +6,7 @@
 #include <ddl/transport/cuda_memory.cuh>
 #include <ddl/transport/cuda_moment.cuh>
 #include <ddl/transport/cuda_status.cuh>
+#include <ddl/transport/fault.hpp>
 #include <ddl/transport/nccl_names.cuh>
 #include <ddl/transport/stream_policy.cuh>
 #include <ddl/transport/threads.hpp>
@@ -75,10 +76,12 @@ public:
         return on(get_stream(policy));
     }
 
-    /// Waits until all that was enqueued has ended. Blocks. What takes longer than the host's timeout is aborted.
+    /// Waits until all that was enqueued on its stream has ended. Blocks. What takes longer than the host's timeout is aborted.
     void wait() {
+        const call_site where{"wait"};
+        require_no_capture(stream_, where, rank(), device());
         queue().drain();
-        await(on_stream::anything, call_site{"wait"});
+        await(on_stream::anything, where);
     }
 
     // what the library asks of a communicator
@@ -242,6 +245,7 @@ private:
                               limit().seconds));
         }
         [[noreturn]] void give_up(const error& failure) {
+            if (!failed) failed = fault{failure.code(), failure.what()};
             if (ranks != nullptr) static_cast<void>(ncclCommAbort(std::exchange(ranks, nullptr)));
             host->fail(failure.code(), failure.what());
             throw error(failure);
@@ -250,6 +254,7 @@ private:
         static constexpr double grace = 1;  // seconds
         Host* host;
         ncclComm_t ranks = nullptr;
+        std::optional<fault> failed{};  // why it was given up
         int device = 0;
         std::vector<int> neighbours{};
         pool_type pool{};
@@ -261,6 +266,8 @@ private:
     /// What is awaited on the stream: a call that peers carry out with us, or also what is this rank's alone.
     enum class on_stream { call, anything };
     void await(on_stream what, const call_site& where) {
+        // what was enqueued was aborted, and its stream comes past it as if it had ended
+        if (side_->failed) throw still_broken(*side_->failed, where, rank());
         const device_scope scope{device(), rank()};
         typename rank_side::absence lost;
         for (patience waiting{side_->limit()};;) {

@@ -87,6 +87,15 @@ BOOST_AUTO_TEST_CASE(a_plan_runs_again_and_later) {
         const std::string words = ddl::explain(plan);
         require(words.find("over grid of threads, 3 ranks: direct, one-shot in one launch") != std::string::npos,
                 words);
+        ddl::barrier(team);
+        team.most = 1;
+        const auto says = [&](std::size_t count, const char* way) {
+            std::vector<int> many(count);
+            const std::string told = ddl::explain(ddl::allreduce_init(team, many));
+            require(told.find(way) != std::string::npos, told);
+        };
+        says(512, "one-shot in one launch: up to 2048 bytes");  // which fill the inbox of the one block
+        says(513, "fused two-shot");
     });
 }
 

@@ -107,11 +107,10 @@ public:
         ++marked;
         return {&marked};
     }
-    bool has_caught_up(stream) {
-        if (!lag) return is_idle();
-        if (ddl::now() < lag_until) return false;
-        std::exchange(lag, nullptr)();
-        return is_idle();
+    bool has_caught_up(stream which) {
+        if (lag && ddl::now() < lag_until) return false;
+        if (lag) std::exchange(lag, nullptr)();
+        return is_idle() || which != latest_;
     }
     bool is_idle() {
         if (broken_) throw ddl::error(ddl::errc::system, name, -1, -1, "the device has failed");
@@ -125,9 +124,10 @@ public:
 
     template <class Body>
     void launch(const Body& body, ddl::grid_shape shape, const ddl::ipc_launch<stream>& how) {
-        join();
         ++launches;
         if (refuses_launch) throw ddl::error(ddl::errc::system, name, how.rank, -1, "nothing can be launched");
+        join();
+        latest_ = how.stream;
         if (!how.together) {  // one after the other: a block that waited for another would not return
             for (int block = 0; block < shape.blocks; ++block) {
                 ddl::without_meetings<ddl::host_block> space{{how.rank, block, shape.blocks, ddl::timeout{0}}};
@@ -208,6 +208,7 @@ private:
     std::atomic<int> running_ = 0;
     std::atomic<int> missed_ = -1;
     bool broken_ = false;
+    stream latest_ = 0;  // that of the last grid
 };
 
 template <class Host>

@@ -16,8 +16,11 @@ struct geometric_mean {
     template <class Element>
     using accumulator = double;  // what travels and is combined; a product outgrows float soon
 
-    double operator()(double left, double right) const { return left * right; }
-    double finish(double product, int ranks) const { return std::pow(product, 1.0 / ranks); }
+    constexpr double operator()(double left, double right) const { return left * right; }
+    template <class Value>  // std::pow is not constexpr: only a template may be so where it calls that
+    constexpr Value finish(Value product, int ranks) const {
+        return std::pow(product, 1.0 / ranks);
+    }
 };
 static_assert(ddl::combines<geometric_mean, float> && ddl::finishes<geometric_mean, float>);
 //! [finish]

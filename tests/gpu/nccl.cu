@@ -45,6 +45,7 @@ void capture(ddl::nccl<Host>& gpus) {
     auto queued = gpus.on(stream);
     good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
     require_error(ddl::errc::invalid_argument, "under capture", [&] { ddl::allreduce_async(queued, values).wait(); });
+    require_error(ddl::errc::invalid_argument, "under capture", [&] { queued.wait(); });
     ddl::allreduce(queued, values);
     good(cudaStreamEndCapture(stream, &graph));
     good(cudaGraphInstantiate(&runs, graph, 0));
@@ -190,6 +191,45 @@ void fail_in_each_call() {
     every_call_may_fail("nccl", job, "cudaGetDevice");  // before memory is given back
 }
 
+/// A call that fails aborts those before it on its rank: a wait for them says so.
+void a_wait_tells_of_calls_that_a_failed_one_has_aborted() {
+    ddl::threads::run(
+        2,
+        [](ddl::threads& host) {
+            const int rank = host.rank();
+            const auto good = [&](cudaError_t status) { ddl::require_cuda(status, "streams", rank, rank); };
+            good(cudaSetDevice(rank));
+            ddl::nccl gpus{host};
+            const ones data;
+            cudaStream_t stream = nullptr;
+            good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+            auto queued = gpus.on(stream);
+            std::atomic<bool> goes_on{false};
+            if (rank == 1)
+                good(cudaLaunchHostFunc(
+                    stream,
+                    [](void* flag) {
+                        while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+                    },
+                    &goes_on));
+            ddl::allreduce(queued, data.values());
+            ddl::barrier(host);
+            if (rank == 1) {
+                cuda_double::fail("ncclAllReduce", 0, cudaErrorLaunchFailure);
+                require_error(ddl::errc::system, "NCCL says", [&] { ddl::allreduce(queued, data.values()); });
+                goes_on = true;
+                static_cast<void>(cudaStreamSynchronize(stream));
+                require_error(ddl::errc::broken, "NCCL says", [&] { queued.wait(); });
+            } else {
+                require_error(ddl::errc::system, "a peer gave up", [&] {
+                    ddl::allreduce(queued, data.values());
+                    queued.wait();
+                });
+            }
+        },
+        ddl::timeout{60});
+}
+
 /// What one rank is told whose peer does not come: a mismatch, an end, a GPU that is another's, too.
 void peers_that_do_not_come(int devices) {
     ddl::threads::run(
@@ -247,6 +287,7 @@ int main() {
         if (devices > 1) ddl::threads::run(devices, body, ddl::timeout{60});
 #ifdef CUDA_DOUBLE
         peers_that_do_not_come(devices);
+        a_wait_tells_of_calls_that_a_failed_one_has_aborted();
         fail_in_each_call();
 #endif
     });

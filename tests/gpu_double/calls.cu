@@ -223,6 +223,34 @@ void captures_apart(int ranks, const std::vector<int>& of_ranks) {
         ddl::timeout{10});
 }
 
+/// What a graph cannot hold is refused, and spoils neither the capture nor the team: a wait, and a request of a default stream, which
+/// is another one for the thread that carries it out.
+void captures_refuse_what_is_not_captured() {
+    ddl::cuda_peer::run(
+        2,
+        [&](ddl::cuda_peer& team) {
+            const auto good = [&](cudaError_t status) {
+                ddl::require_cuda(status, "captures", team.rank(), team.device());
+            };
+            const ones data;
+            auto queued = team.on(cudaStreamPerThread);
+            cudaGraph_t graph = nullptr;
+            ddl::barrier(team);  // no capture suffers a copy by the legacy stream of its GPU
+            good(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed));
+            require_error(ddl::errc::invalid_argument, "under capture", [&] { queued.wait(); });
+            require_error(ddl::errc::invalid_argument, "a default stream is under capture",
+                          [&] { ddl::allreduce_async(queued, data.values()).wait(); });
+            good(cudaStreamEndCapture(cudaStreamPerThread, &graph));
+            ddl::barrier(team);
+            good(cudaGraphDestroy(graph));
+            require(data.last() == 1, "something has run");
+            ddl::allreduce(queued, data.values());
+            queued.wait();
+            require(data.last() == 2, "a sum afterwards");
+        },
+        ddl::timeout{10});
+}
+
 /// Setting it would make its primary context current, where the program may have made another one so.
 void a_device_that_is_current_is_left_alone() {
     static_cast<void>(cuda_double::calls());
@@ -276,6 +304,7 @@ int main() {
         no_grid_outlives_a_call_that_fails();
         captures_apart(3, {1, 3});
         captures_apart(2, {1});
+        captures_refuse_what_is_not_captured();
         a_device_that_is_current_is_left_alone();
         an_allocation_is_asked_for_once();
         devices_that_cannot_take_part();

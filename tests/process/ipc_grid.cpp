@@ -205,6 +205,7 @@ BOOST_DATA_TEST_CASE(memory_that_cannot_be_shared_is_refused_and_the_others_are_
             expect_error(ddl::errc::invalid_argument, "under capture", [&] { ddl::allreduce(captured, values); });
         else expect_error(ddl::errc::mismatch, "see its own error", [&] { ddl::allreduce(team, values); });
         EXPECT(team.device().launches == 0);
+        expect_error(ddl::errc::invalid_argument, "under capture", [&] { captured.wait(); });
         ddl::allreduce(team, values);  // the communicator is as good as before
         expect_sum(team, values);
     });
@@ -403,6 +404,40 @@ BOOST_AUTO_TEST_CASE(calls_that_were_enqueued_follow_each_other) {
         later.wait();
         expect_sum(team, values);
         expect_sum(team, others);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_is_for_calls_on_all_streams) {
+    run_grids(3, gpus::own, [](grid& team) {
+        device_values<int> values{team.device(), 40'000};
+        fill(values.span(), team.rank());
+        team.device().delay = 0.2;
+        auto later = team.on(7);
+        ddl::allreduce(later, values);
+        team.wait();
+        expect_sum(team, values);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_tells_of_a_call_that_a_failed_one_has_stopped) {
+    run_grids(2, gpus::own, [](grid& team) {
+        device_values<int> values{team.device(), 100'000};
+        ddl::barrier(team);
+        team.set_timeout(ddl::timeout{3});
+        auto later = team.on(7);
+        const bool fails = team.rank() == 1;
+        team.device().held = fails;
+        team.device().when_giving_up = [&] { team.device().held = false; };
+        ddl::allreduce(later, values);
+        team.device().refuses_launch = fails;
+        const auto fail = [&] {
+            expect_error(ddl::errc::system, "nothing can be launched", [&] { ddl::allreduce(later, values); });
+            expect_error(ddl::errc::broken, "nothing can be launched", [&] { later.wait(); });
+        };
+        if (fails) return fail();
+        try {
+            ddl::allreduce(later, values);
+        } catch (const ddl::error&) {}  // whichever it hears of first
     });
 }
 

@@ -79,7 +79,7 @@ private:
     static_assert(sizeof(carried) <= notice::room);
 
     static call with_limits(call ours) noexcept {
-        ours.limits = grid_limits_of<Transport>.fingerprint();
+        ours.limits = sound_grid_limits<Transport>().fingerprint();
         return ours;
     }
 

@@ -52,4 +52,19 @@ struct grid_limits {
 template <class Transport>
 inline constexpr grid_limits grid_limits_of{};
 
+/// The same, if there are such grids.
+template <class Transport>
+consteval grid_limits sound_grid_limits() {
+    constexpr grid_limits limits = grid_limits_of<Transport>;
+    constexpr bool has_blocks = [](const grid_limits& of) {
+        for (const grid_row& row : of.grids)
+            if (row.blocks < 1) return false;
+        return of.threads >= 1 && of.threads <= grid_limits{}.threads;
+    }(limits);
+    static_assert(
+        has_blocks,
+        "ddl: grid_limits_of this transport has blocks of no threads, of more than 512, or a row of no blocks");
+    return limits;
+}
+
 }  // namespace ddl

@@ -38,6 +38,9 @@ struct parcel_words {
 /// Source of data as flags: the LL protocol of NCCL.
 template <class Op, class Element>
 struct grid_one_shot {
+    using op_type = Op;  // what a GPU must be able to call: see device_functions.cuh
+    using element_type = Element;
+
     /// Numbers of shots start again after as many. Odd, so that a number comes back in the other half first; below 2^32, so
     /// that 0, which fresh memory holds, is none.
     static constexpr std::uint64_t cycle = 0xffff'ffff;

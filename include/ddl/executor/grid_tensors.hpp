@@ -93,6 +93,9 @@ private:
 /// The body of a grid: blocks of all ranks run at the same time.
 template <class Op, class Element, std::size_t Bytes>
 struct grid_tensors {
+    using op_type = Op;  // what a GPU must be able to call: see device_functions.cuh
+    using element_type = Element;
+
     grid_windows ranks;
     grid_table<Element, Bytes> table;
     Op op;  // with [[no_unique_address]] nvcc 13 takes the whole for twice as long, and the driver reads past it

@@ -16,6 +16,8 @@ namespace ddl {
 template <class Op, class Element, collective What = collective::allreduce>
 struct grid_two_shot {
     static_assert(What == collective::allreduce || What == collective::reduce || What == collective::reduce_scatter);
+    using op_type = Op;  // what a GPU must be able to call: see device_functions.cuh
+    using element_type = Element;
 
     grid_ranks<Element> ranks;
     std::size_t count = 0;

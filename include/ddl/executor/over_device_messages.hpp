@@ -107,9 +107,10 @@ public:
         for (int peer = 0; peer < places.size; ++peer)
             places.in[peer] = reinterpret_cast<const stored*>(peer == rank ? in + blocks.first(rank) : arrival(peer));
         places.out[0] = reinterpret_cast<stored*>(out);
-        ranks_.fold(grid_two_shot<Op, stored, collective::reduce>{places, mine, op, 0},
-                    two_shot_shape<stored>(mine, places.size, ranks_.most_blocks(), grid_limits_of<Transport>.threads),
-                    places.size);
+        ranks_.fold(
+            grid_two_shot<Op, stored, collective::reduce>{places, mine, op, 0},
+            two_shot_shape<stored>(mine, places.size, ranks_.most_blocks(), sound_grid_limits<Transport>().threads),
+            places.size);
     }
 
 private:

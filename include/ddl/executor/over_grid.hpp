@@ -97,6 +97,15 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
     });
 }
 
+/// Bytes of the longest vector that each rank folds alone, where it has so many blocks at once; 0 where none does.
+template <class Stored, grid_transport Transport>
+std::size_t longest_one_shot(const Transport& ranks, int blocks) {
+    if (!blocks_meet(ranks)) return 0;
+    const auto used = static_cast<std::size_t>(std::min(blocks, grid_window::inbox_blocks(ranks.size())));
+    return std::min(grid_limits_of<Transport>.longest_one_shot(ranks.size()),
+                    parcel<Stored>::of_a_block * parcel<Stored>::bytes * used);
+}
+
 /// Starts the fold of a vector whose result `What` says where to put: in one shot if it is short.
 template <collective What, class Op, class Stored, class Call, grid_transport Transport>
 void launch_fold(Transport& ranks, Call& here, const grid_ranks<Stored>& places, std::size_t count, const Op& op,
@@ -105,8 +114,8 @@ void launch_fold(Transport& ranks, Call& here, const grid_ranks<Stored>& places,
     using one_shot = grid_one_shot<Op, Stored>;
     if constexpr (one_shot::parcels_of_a_block != 0)
         if (blocks_meet(ranks) && count * sizeof(Stored) <= limits.longest_one_shot(places.size)) {
-            const int blocks = most_blocks<one_shot>(ranks);
-            if (count <= one_shot::most(std::min(blocks, grid_window::inbox_blocks(places.size))))
+            const int blocks = most_blocks<one_shot>(ranks);  // which loads the kernel
+            if (count * sizeof(Stored) <= longest_one_shot<Stored>(ranks, blocks))
                 return here.launch(one_shot{places, count, op, What == collective::reduce ? root : -1},
                                    one_shot_shape<one_shot>(count, places.size, blocks, limits.threads));
         }
@@ -275,16 +284,16 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
 
 template <collective What, class Schedule, class Op, class Element, grid_transport Transport>
 void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
-    constexpr grid_limits limits = grid_limits_of<Transport>;
+    const std::size_t one_shot = longest_one_shot<Element>(ranks, ranks.most_blocks());
     line.append("direct, ");
     if (What == collective::all_to_all)
         line.append("in one launch: every rank exchanges half of the blocks that it and a peer have for each other");
     else if (std::same_as<Op, no_op>)
         line.append("in one launch: every rank moves its block or share to where it belongs");
-    else if ((What == collective::allreduce || What == collective::reduce) && blocks_meet(ranks) &&
-             count * sizeof(Element) <= limits.longest_one_shot(ranks.size()))
+    else if ((What == collective::allreduce || What == collective::reduce) && one_shot != 0 &&
+             count * sizeof(Element) <= one_shot)
         line.append("one-shot in one launch: up to %zu bytes are sent to all, and every rank folds all of them",
-                    limits.longest_one_shot(ranks.size()));
+                    one_shot);
     else
         line.append("fused two-shot in one launch: every rank folds its share into %s",
                     What == collective::allreduce ? "all outputs"

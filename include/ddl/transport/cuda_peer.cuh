@@ -86,11 +86,11 @@ public:
 
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
     void wait() {
+        const call_site where{"wait"};
+        require_no_capture(stream_, where, rank(), device());
         queue().drain();
         // by the handle of cudaStreamPerThread the thread that carries out nonblocking calls has another stream
-        await_stream(call_site{"wait"}, [&] {
-            if (!is_captured()) await_event(side_->team->done(side_->team->leader(rank()), false));
-        });
+        await_stream(where, [&] { await_event(side_->team->done(side_->team->leader(rank()), false)); });
     }
 
     /// A team of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
@@ -322,6 +322,10 @@ class cuda_peer::deferral {
 public:
     explicit deferral(const cuda_peer& ranks) : side_{ranks.side_.get()}, stream_{ranks.stream_} {
         if (!ranks.is_captured()) moment_.emplace(stream_, side_->device(), rank());
+        else if (stream_ == nullptr || stream_ == cudaStreamPerThread)  // another one to the thread that carries it out
+            throw error(errc::invalid_argument, name, rank(), -1,
+                        "a default stream is under capture, and another thread carries out nonblocking calls; capture "
+                        "a stream that was created, or call without a request");
     }
     /// The stream of the thread that carries the call out may be another one than the caller's, by the same handle.
     void begin() const {

@@ -3,6 +3,7 @@
 
 #include <ddl/kernel/cuda_elements.cuh>
 #include <ddl/transport/cuda_status.cuh>
+#include <ddl/transport/device_functions.cuh>
 #include <ddl/transport/device_instructions.cuh>
 #include <ddl/transport/execution_space.hpp>
 #include <ddl/transport/grid_window.hpp>
@@ -151,6 +152,7 @@ struct no_work {
 template <class Body>
 __global__ void __launch_bounds__(longest_device_block, device_blocks_together)
     run_on_device(const __grid_constant__ Body body, const __grid_constant__ device_launch launch) {
+    require_device_functions<Body>();
     const int rank = launch.ranks[blockIdx.y];
     device_block space{rank, launch.faults + rank, launch.nanoseconds};
     body(space);

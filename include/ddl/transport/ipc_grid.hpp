@@ -47,8 +47,10 @@ public:
 
     /// Waits until all that was enqueued has ended, and throws what a grid left. Blocks.
     void wait() {
+        const call_site where{"wait"};
+        device().require_free(stream_, where, rank());
         queue().drain();
-        await_stream(call_site{"wait"});
+        await_or_fail(where, [&] { return device().has_caught_up(stream_) && device().is_idle(); });
     }
 
     /// Closes what was opened of peers' buffers, so that until the next call no rank holds on to memory of another. For those
@@ -219,7 +221,9 @@ private:
 
     void heed_fault(const call_site& where) {
         const int missed = device().missed();
-        if (missed < 0 || missed == rank()) return;  // stopped by ourselves, when a call had failed
+        if (missed < 0) return;
+        if (missed == rank())
+            return host().listen(where);  // stopped by ourselves, when a call had failed: of which that tells
         // grids of peers that met ours before it gave up use its buffers; none begins later, but nothing here tells of their end
         for (patience waiting{timeout{grace}}; !waiting.pause() || !waiting.expired();) {}
         host().listen(where);  // who did not come may have said why
