@@ -41,6 +41,23 @@ def run_path(library):
     return found[1].split(":") if found else []
 
 
+@pytest.mark.skipif(not os.path.exists(os.path.join(LIBRARIES, "libddl.so.0")),
+                    reason="the library is not built; DDL_LIBRARY_PATH names none")
+def test_a_package_that_is_installed_to_be_edited(tmp_path, python):
+    """As by `pip install -e`: its modules lie in the tree, and the libraries in another of its folders."""
+    folder = tmp_path / "site" / "pyddl"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "lib" / "libddl.so.0").symlink_to(os.path.join(LIBRARIES, "libddl.so.0"))
+    python(f"""
+import importlib.util, sys
+spec = importlib.util.find_spec("pyddl")
+spec.submodule_search_locations.append({str(folder)!r})
+sys.modules["pyddl"] = pyddl = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(pyddl)
+pyddl.init()
+""", preamble="", variables={"DDL_LIBRARY_PATH": ""})
+
+
 @pytest.mark.skipif(not all(os.path.exists(os.path.join(LIBRARIES, f"lib{name}.so.0")) for name in ("ddl", "ddl_pack", "dl_comm")),
                     reason="the libraries are not built; DDL_LIBRARY_PATH names none")
 def test_a_wheel_installs_and_runs(tmp_path, environment):

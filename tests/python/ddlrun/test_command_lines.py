@@ -152,7 +152,7 @@ def test_mode_and_options_for_ddl(dry_run):
 @pytest.mark.parametrize("dashes", ["-", "--"])
 def test_every_alias_takes_one_or_two_dashes(dry_run, tmp_path, name, option, dashes):
     (tmp_path / "RANKFILE").write_text("rank 0=h1 slot=0:0\nrank 1=h2 slot=0:0\n")
-    (tmp_path / "HOSTFILE").write_text("h1\nh2 slots=4\n# none\n\n")
+    (tmp_path / "HOSTFILE").write_text("h1\nh2 slots=4\n# none\n\n", encoding="utf-8-sig")  # as editors of Windows write it
     hosts = "" if name in ("H", "host", "hostfile", "rf", "rankfile") else "-H h1,h2"
     words = dry_run(f"{hosts} -accelerators 1 {option.format(dashes + name)} python x")
     assert variables(words)["DDL_HOST_LIST"] == "h1:0;h2:1"

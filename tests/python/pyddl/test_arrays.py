@@ -174,9 +174,14 @@ pyddl.allreduce(Interface(data))
 same(data, np.full((2, 3), 2.0))
 for changes, words in (({"data": (data.ctypes.data, True)}, "is read-only"), ({"typestr": ">f8"}, "other order"),
                        ({"strides": (64, 8)}, "is strided"), ({"typestr": "|V3"}, "type '|V3'"), ({"typestr": "??"}, "not know"),
-                       ({"shape": None}, "makes no sense"), ({"data": 7}, "makes no sense")):
+                       *((each, "has an array interface that makes no sense: ") for each in (
+                           {"shape": None}, {"shape": (-1,)}, {"shape": (1.5,)}, {"data": 7}, {"data": ("x", False)},
+                           {"data": (None, False)}, {"strides": 4}, {"strides": "ab"}, {"strides": (8,)}))):
     with refused(ValueError, f"allreduce, rank {rank}: x ", words):
         pyddl.allreduce(Interface(data, **changes))
+for name in ("n", "type", "op"):
+    with refused(TypeError, f"allreduce, rank {rank}: {name} is array([0]); pass an integer"):
+        pyddl.allreduce(data, **{name: np.array([0])})
 same(data, np.full((2, 3), 2.0))
 """)
 

@@ -115,6 +115,7 @@ for call, make in (("array", memory.array), ("zeros", pyddl.zeros)):
         with refused(kind, f"{call}, rank 0: {words}"):
             make(shape)
     for dtype, words in ((object, "dtype is object; pass one of numbers"), ("S", "dtype is |S0; pass one of numbers"),
+                         (("f4", (2,)), "dtype is ('<f4', (2,)); pass one of numbers"),
                          ("nonsense", "dtype is 'nonsense'; pass one that NumPy knows")):
         with refused(TypeError, f"{call}, rank 0: {words}"):
             make(3, dtype)

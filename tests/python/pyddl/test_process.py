@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import conftest
+import pytest
 
 WITHOUT_INIT = conftest.PREAMBLE.replace("pyddl.init()", "")
 
@@ -237,6 +238,36 @@ def test_help_and_hints():
     assert pyddl.__version__ == pyddl.version()
     from ddlrun.version import __version__
     assert __version__ == pyddl.__version__
+
+
+def test_what_is_public():
+    """Readers of the text, who run nothing, see it too."""
+    import ast
+    import types
+    import pyddl
+    public = {name for name, thing in vars(pyddl).items() if name[0] != "_" and not isinstance(thing, types.ModuleType)}
+    assert sorted(pyddl.__all__) == sorted(public)
+    written = []
+    for module in (pyddl, pyddl.elements):
+        with open(module.__file__, encoding="utf-8") as file:
+            written += next(ast.literal_eval(each.value) for each in ast.parse(file.read()).body
+                            if isinstance(each, ast.Assign) and each.targets[0].id == "__all__")
+    assert written == pyddl.__all__
+
+
+def test_types_for_a_checker(tmp_path, program):
+    pytest.importorskip("mypy")
+    good = ("import numpy\nimport pyddl\npyddl.init()\ndata = numpy.ones(3)\nnumber: int = pyddl.broadcast(data, 1)\n"
+            "number = pyddl.allreduce(data, 3, pyddl.DDL_TYPE_DOUBLE, pyddl.DDL_OP_MAX)\nrequest: pyddl.Request = pyddl.allreduce_async(data)\n"
+            "plan: pyddl.Plan = pyddl.plan_allreduce(data)\nwith pyddl.split(0) as part: part.barrier()\n"
+            "shown = pyddl.malloc(64, 8)[1].array(2)\n")
+    wrong = ("pyddl.broadcast(data, 'x')", "pyddl.allreduce(data, op='x')", "pyddl.set_timeout('x')", "pyddl.nothing()")
+    path = program(good + "\n".join(wrong) + "\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "kept"), str(path)], text=True, timeout=500,
+                          capture_output=True, env={**os.environ, "MYPYPATH": str(conftest.PACKAGES)}, check=False, cwd=tmp_path)
+    said = [int(line.split(":")[1]) for line in done.stdout.splitlines() if line.startswith(path.name) and ": error:" in line]
+    first = good.count("\n") + 1
+    assert said == list(range(first, first + len(wrong))), done.stdout
 
 
 def test_nothing_is_loaded_that_is_not_needed():

@@ -172,7 +172,15 @@ with refused(pyddl.Unsupported, "name the source"): dist.recv(torch.ones(1))
 for name, call in (("send", dist.group.WORLD.send), ("recv", dist.group.WORLD.recv)):
     for other in (rank, 2, -2):
         with refused(ValueError, f"{name}, rank {rank}: rank {other} is no other of the 2 ranks"): call([torch.ones(1)], other, 0)
-with refused(pyddl.Mismatch, "elements"): (dist.recv if rank else dist.send)(torch.ones(2 + rank), 1 - rank)
+with refused(pyddl.Mismatch, "recv, rank 1: rank 0 sent 8 bytes with tag 0, and the tensor has 12" if rank else
+             "send, rank 0, round 0: rank 1 brings 12 bytes, this rank 8"):
+    (dist.recv if rank else dist.send)(torch.ones(2 + rank), 1 - rank)
+mine, theirs = 12 + 4 * rank, 16 - 4 * rank  # what only moves is counted in bytes
+for call, parts in ((lambda: dist.broadcast(torch.ones(3 + rank), 0), 1),
+                    (lambda: dist.broadcast(torch.ones(3 + rank), 0, async_op=True).wait(), 1),
+                    (lambda: dist.gather(torch.ones(3 + rank), [torch.ones(3)] * 2 if rank == 0 else None), 2)):
+    with refused(pyddl.Mismatch, f"rank {1 - rank} brings {theirs * parts} bytes, this rank {mine * parts}; pass equal counts"): call()
+with refused(pyddl.Mismatch, f"rank {1 - rank} brings {4 - rank} elements, this rank {3 + rank}"): dist.all_reduce(torch.ones(3 + rank))
 dist.barrier()  # all of these leave the group as it was
 """, preamble=torch_on)
 
@@ -316,7 +324,7 @@ if rank == 0:
     with refused(pyddl.Mismatch, "send, rank 0", "rank 2 brings"): waits[-3].wait()
     for each in waits[-2:]: each.wait()
 if rank == 2:
-    with refused(pyddl.Mismatch, "recv, rank 2", "rank 0 brings"): dist.recv(torch.empty(1), 0, tag=50)
+    with refused(pyddl.Mismatch, "recv, rank 2: rank 0 sent 32 bytes with tag 50, and the tensor has 4"): dist.recv(torch.empty(1), 0, tag=50)
     works[1].wait()
     assert got.tolist() == [41, 41]
     with refused(pyddl.Mismatch, "recv, rank 2: rank 0 sent 32 bytes with tag 42, and the tensor has 8"): dist.recv(torch.empty(2), 0, tag=42)

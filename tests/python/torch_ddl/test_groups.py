@@ -296,21 +296,34 @@ ALONE = """
 import sys, torch, torch.distributed as dist
 {first}
 def work(rank, size, url):
-    dist.init_process_group("ddl", init_method=url, rank=rank, world_size=size)
     data = torch.ones(3) * rank
-    dist.all_reduce(data)
-    import pyddl
-    assert data.tolist() == [3.0] * 3 and pyddl.local_rank() == rank and pyddl.size() == size
-    dist.destroy_process_group()
+    if rank < 3:
+        dist.init_process_group("ddl", init_method=url, rank=rank, world_size=3)
+        dist.all_reduce(data)
+        import pyddl
+        assert data.tolist() == [3.0] * 3 and pyddl.local_rank() == rank and pyddl.size() == 3
+        dist.destroy_process_group()
+    for count in (size, 2):  # other worlds, of other ranks
+        if rank >= count: return
+        mine = count - 1 - rank
+        dist.init_process_group("ddl", init_method=f"{{url}}{{count}}", rank=mine, world_size=count)
+        assert (dist.get_rank(), dist.get_world_size()) == (mine, count)
+        last = [each for each in range(count) if each != 1]  # as many as there were at first
+        for members, group in ((range(count), None), (range(count), dist.new_group()), (last, dist.new_group(last))):
+            if mine in members:
+                dist.all_reduce(data.fill_(mine), group=group)
+                assert data.tolist() == [sum(members)] * 3
+        dist.destroy_process_group()
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(work, (3, "file://" + sys.argv[1]), nprocs=3)
+    torch.multiprocessing.spawn(work, (4, "file://" + sys.argv[1]), nprocs=4)
 """
 
 
-@pytest.mark.parametrize("autoload, more", [("0", {}), ("1", {"TORCHELASTIC_RUN_ID": "none", "PMIX_RANK": "0", "PMI_RANK": "0"})])
+@pytest.mark.parametrize("autoload, more", [("0", {}), ("1", {"TORCHELASTIC_RUN_ID": "none", "PMIX_RANK": "0", "PMI_RANK": "0",
+                                                              "DDL_HOST_LIST": "here", "DDL_OPTIONS": "-mode p:1"})])
 def test_without_a_launcher(environment, program, tmp_path, autoload, more):
     """The ranks are those that the script names; where PyTorch loads no backends by itself, it says one word more. What srun or
-    mpirun leaves below torchrun does not count."""
+    mpirun or ddlrun leaves below torchrun does not count."""
     text = ALONE.format(first="import pyddl.torch" if autoload == "0" else "")
     done = subprocess.run([sys.executable, program(text), tmp_path / "meeting"], capture_output=True, text=True, timeout=300,
                           env={**environment, **more, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}, check=False)

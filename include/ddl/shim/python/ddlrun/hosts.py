@@ -56,7 +56,7 @@ def _addresses(name):
 
 def _of_file(path):
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             names = [line.split("#")[0].split() for line in file]
     except (OSError, UnicodeDecodeError) as why:
         raise Problem(FILE, f"hostfile '{path}' cannot be read: {why}") from None

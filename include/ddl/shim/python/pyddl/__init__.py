@@ -32,6 +32,7 @@ Errors are `pyddl.Error`, of the kinds below, with a text that names the call, t
 rank ends by DDL_TIMEOUT (600 seconds), if that rank ends, or by Ctrl-C.
 """
 
+from . import elements
 from .elements import *  # noqa: F401,F403  # the DDL_TYPE and DDL_OP constants
 from .communicator import Communicator
 from .errors import (Broken, Error, Interrupted, InvalidArgument, Mismatch, OutOfMemory, PeerLost, SystemRefusal, Timeout,
@@ -48,10 +49,12 @@ from .collectives import (all_gather, all_to_all, allreduce, allreduce_async, al
 DDL_SUCCESS = 0
 __version__ = version()
 
-__all__ = [name for name in globals() if name.startswith(("DDL_TYPE_", "DDL_OP_"))] + [
-    "Broken", "Communicator", "DDL_SUCCESS", "Error", "Interrupted", "InvalidArgument", "Memory", "Mismatch", "OutOfMemory",
-    "PeerLost", "Plan", "Request", "SystemRefusal", "Timeout", "Unsupported", "all_gather", "all_to_all", "allreduce",
-    "allreduce_async", "allreduce_n", "allreduce_n_async", "barrier", "barrier_async", "block", "broadcast",
-    "broadcast_async", "empty", "finalize", "free", "gather", "init", "initialized", "local_rank", "local_size", "malloc",
-    "mapped_arrays", "memcpy_device_to_host", "memcpy_host_to_device", "memsync", "plan_allreduce", "rank", "reduce",
-    "reduce_scatter", "scatter", "set_schedule", "set_timeout", "size", "split", "version", "world", "zeros"]
+__all__ = [
+    "Broken", "Communicator", "DDL_SUCCESS", "Error", "Interrupted", "InvalidArgument", "Memory", "Mismatch",
+    "OutOfMemory", "PeerLost", "Plan", "Request", "SystemRefusal", "Timeout", "Unsupported", "all_gather", "all_to_all",
+    "allreduce", "allreduce_async", "allreduce_n", "allreduce_n_async", "barrier", "barrier_async", "block",
+    "broadcast", "broadcast_async", "empty", "finalize", "free", "gather", "init", "initialized", "local_rank",
+    "local_size", "malloc", "mapped_arrays", "memcpy_device_to_host", "memcpy_host_to_device", "memsync",
+    "plan_allreduce", "rank", "reduce", "reduce_scatter", "scatter", "set_schedule", "set_timeout", "size", "split",
+    "version", "world", "zeros"]
+__all__ += elements.__all__

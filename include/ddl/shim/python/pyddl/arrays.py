@@ -98,13 +98,17 @@ def _dense(shape, strides, itemsize):
 
 def _of_interface(data, interface, writable, on_device):
     try:
-        typestr, shape = interface["typestr"], tuple(map(int, interface["shape"]))
+        typestr, shape = interface["typestr"], tuple(map(index, interface["shape"]))
         where, strides = interface.get("data"), interface.get("strides")
+        strides = None if strides is None else tuple(map(index, strides))
+        if any(extent < 0 for extent in shape) or (strides is not None and len(strides) != len(shape)):
+            raise ValueError(f"shape {shape}, strides {strides}")
         of_buffer = not on_device and not isinstance(where, tuple)  # one of its own, or None: the object is a buffer itself
         whole = numpy.asarray(data) if of_buffer else None
-        address, read_only = (None, False) if of_buffer else where
+        address, read_only = (0, False) if of_buffer else where
+        address = index(address, 65)  # without a sign
     except (KeyError, TypeError, ValueError) as why:
-        raise ValueError(f"has an array interface that makes no sense: {why!r}") from None
+        raise ValueError(f"has an array interface that makes no sense: {why!r}; pass a NumPy array") from None
     if of_buffer:
         return _of_numpy(whole, writable)
     try:
@@ -117,9 +121,9 @@ def _of_interface(data, interface, writable, on_device):
     if writable and read_only:
         raise ReadOnly(_READ_ONLY)
     if strides is not None and not _dense(shape, strides, dtype.itemsize):
-        raise ValueError(f"is strided (shape {shape}, strides {tuple(strides)}), so its elements do not lie next to each "
+        raise ValueError(f"is strided (shape {shape}, strides {strides}), so its elements do not lie next to each "
                          f"other; {_ADVICE}")
-    span = Span(int(address), math.prod(shape), number, (data, interface))
+    span = Span(address, math.prod(shape), number, (data, interface))
     return _once_produced(span, interface.get("stream")) if on_device else span
 
 
@@ -161,7 +165,7 @@ def index(value, bits=64):
     """A number that Python takes as an index, and that a signed one of C of so many bits holds."""
     try:
         number = value.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):  # the latter of an array of more than one
         raise TypeError(f"is {value!r}; pass an integer") from None
     if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
         raise ValueError(f"is {number}; pass a number of {bits} bits")

@@ -26,7 +26,14 @@ def allreduce(x: typing.Any, n: typing.Optional[int] = None, type: typing.Option
     return here.ranks.allreduce(x, n, type, op)
 
 
-def _of_all_ranks(method):
+if typing.TYPE_CHECKING:  # what else needs Python 3.10
+    from typing_extensions import Concatenate, ParamSpec
+    _Arguments = ParamSpec("_Arguments")
+    _Result = typing.TypeVar("_Result")
+
+
+def _of_all_ranks(method: "typing.Callable[Concatenate[Communicator, _Arguments], _Result]",
+                  ) -> "typing.Callable[_Arguments, _Result]":
     name = method.__name__
 
     @functools.wraps(method)

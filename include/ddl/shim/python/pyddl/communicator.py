@@ -42,6 +42,8 @@ class Communicator(Arguments):
     constant.
     """
 
+    _handle = None
+
     def __init__(self, handle):
         self._handle = handle
         self._closing = None  # the handle while `close` waits for calls under way, which a Ctrl-C is to end
@@ -218,10 +220,14 @@ class Communicator(Arguments):
             self._closing = None
             _open.pop(id(self), None)
 
-    def __enter__(self):
+    def __del__(self, ends=sys.is_finalizing):
+        if functions is not None and not ends():  # the end of the process waits for nobody
+            self.close()
+
+    def __enter__(self) -> "Communicator":
         return self
 
-    def __exit__(self, *_failure):
+    def __exit__(self, *_failure: object) -> None:
         self.close()
 
     def __reduce_ex__(self, _protocol):

@@ -69,7 +69,8 @@ _FUNCTIONS = {
 def candidates(name):
     """Paths of the library `name`, best first."""
     folders = [folder for folder in os.environ.get("DDL_LIBRARY_PATH", "").split(os.pathsep) if folder]
-    folders.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+    # more than one where it is installed to be edited: the modules lie in the tree, what was built does not
+    folders.extend(os.path.join(os.path.abspath(folder), "lib") for folder in sys.modules[__package__].__path__)
     for folder in folders:
         yield from sorted(glob.glob(os.path.join(glob.escape(folder), name + "*")))
     yield name + ".0"

@@ -3,6 +3,7 @@
 
 import ctypes
 import math
+import typing
 
 import numpy
 
@@ -21,15 +22,15 @@ class Memory:
     __slots__ = ("address", "nbytes", "__weakref__")
 
     def __init__(self, communicator, nbytes):
-        self.address = None
-        self.nbytes = nbytes
+        self.address: typing.Optional[int] = None
+        self.nbytes: int = nbytes
         pointer = ctypes.c_void_p()
         status = functions.allocate(communicator, max(nbytes, 1), ctypes.byref(pointer))
         if status != 0:
             raise functions.failure(status)
         self.address = pointer.value
 
-    def free(self):
+    def free(self) -> None:
         """Gives the memory back. Throws `ValueError` the second time."""
         address = self._used_by("free")
         self.address = None
@@ -37,7 +38,7 @@ class Memory:
         if status != 0:
             raise functions.failure(status)
 
-    def used(self):
+    def used(self) -> int:
         """Where it begins. Throws `ValueError` once it was freed."""
         if self.address is None:
             raise ValueError(f"is memory of {self.nbytes} bytes that was freed; do not use it any more")
@@ -49,7 +50,7 @@ class Memory:
         except ValueError as why:
             raise ValueError(f"{call}, rank {_rank()}: buf {why}") from None
 
-    def array(self, shape, dtype=numpy.float32):
+    def array(self, shape: typing.Any, dtype: typing.Any = numpy.float32) -> numpy.ndarray:
         """A NumPy array over its first bytes."""
         self._used_by("array")
         shape, dtype = layout("array", shape, dtype)
@@ -63,7 +64,7 @@ class Memory:
     def __array_interface__(self):
         return {"version": 3, "typestr": "|u1", "shape": (self.nbytes,), "data": (self.used(), False)}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.nbytes
 
     def __repr__(self):
@@ -86,7 +87,7 @@ def layout(call, shape, dtype):
         kind = numpy.dtype(dtype)
     except (TypeError, ValueError):
         raise TypeError(f"{where}dtype is {dtype!r}; pass one that NumPy knows") from None
-    if kind.hasobject or kind.itemsize == 0:
+    if kind.hasobject or kind.itemsize == 0 or kind.subdtype is not None:
         raise TypeError(f"{where}dtype is {kind}; pass one of numbers")
     try:
         extents = tuple(map(arrays.index, shape if numpy.iterable(shape) else (shape,)))

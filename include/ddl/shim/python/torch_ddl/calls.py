@@ -10,7 +10,7 @@ from torch.distributed import ProcessGroup
 
 from . import NAME
 from .pairs import Pairs
-from .tensors import await_producers, put_back
+from .tensors import await_producers, in_bytes, put_back
 from .work import Waiter, Work
 
 
@@ -23,7 +23,7 @@ def collective(name):
                 return method(self, *arguments, **more)
             except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
                 if isinstance(why, pyddl.Error) or hasattr(why, "told"):
-                    raise
+                    raise in_bytes(why) from None
                 refusal = self._ranks._refused(name, "the", why)
                 refusal.told = True
                 raise refusal from None

@@ -26,6 +26,7 @@ from .group import Group
 from .meeting import announce, meet, open_job
 
 _groups = []  # open ones, in the order of their opening
+_by_script = False  # whether the script has named the ranks of pyddl's world, and may name others for its next one
 
 
 def is_launched():
@@ -50,6 +51,8 @@ def complete(arguments):
     rank, size = pyddl.rank(), pyddl.size()
     for name, said in (("rank", rank), ("world_size", size)):
         if arguments[name] not in (-1, None, said):
+            if _by_script:
+                return
             raise ValueError(f"init_process_group, rank {rank}: the script says {name}={arguments[name]}, and the launcher "
                              f"{said}; leave it out, or start as many ranks as the script wants")
     if arguments["store"] is not None or "rank=" in url:
@@ -88,21 +91,28 @@ def _store(timeout):
 
 def open_group(options):
     """What torch calls on each member of a new group."""
+    global _by_script  # pylint: disable=global-statement
     rank, size = options.group_rank, options.group_size
     seconds = options.timeout / datetime.timedelta(seconds=1)
     members = list(options.global_ranks_in_group)
     signs = announce(options.store, rank)
-    if not members:
-        if not pyddl.initialized() and not is_launched():
-            process.start(lambda place: open_job(options.store, rank, size, seconds, place))
-        world = _world()
-        _agree(world, rank, size)
-        _choose_device(world)
-        ranks = world.split(0, rank)
-    elif len(members) == _world().size:
+    if not members and not pyddl.initialized() and not is_launched():
+        said = "" if os.environ.get("DDL_HOST_LIST") else None  # of a ddlrun around torchrun, DDL_OPTIONS is of its own ranks
+        process.start(lambda place: open_job(options.store, rank, size, seconds, place), said)
+        _by_script = True
+        ranks = _world().split(0, rank)
+    elif _by_script and not members:  # another world, which may be the first of some of its processes
+        with meet(options.store, rank, size, seconds) as world:
+            ranks = world.split(0, rank)
+    elif not members:
+        _agree(_world(), rank, size)
+        ranks = _world().split(0, rank)
+    elif not _by_script and len(members) == _world().size:
         ranks = _world().split(0, rank)
     else:
         ranks = meet(options.store, rank, size, seconds)
+    if not members:
+        _choose_device(ranks)
     ranks.set_timeout(seconds)
     group = Group(ranks, options.store, signs, options.group_id, seconds, _groups.remove)
     _groups.append(group)
@@ -125,10 +135,10 @@ def _agree(world, rank, size):
                          "let it take its rank from the launcher")
 
 
-def _choose_device(world):
+def _choose_device(ranks):
     """The GPU of the local rank becomes the current one, unless the script has chosen."""
     if cuda.is_available() and cuda.current_device() == 0:
-        cuda.set_device(world.local_rank % cuda.device_count())
+        cuda.set_device(ranks.local_rank % cuda.device_count())
 
 
 @atexit.register

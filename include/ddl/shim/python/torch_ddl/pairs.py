@@ -15,10 +15,11 @@ import time
 import numpy
 import pyddl
 import torch
+from pyddl.interrupt import start_quiet
 from torch.distributed import DistNetworkError, PrefixStore
 
 from .meeting import announced, meet
-from .tensors import BYTES, bytes_of
+from .tensors import BYTES, bytes_of, in_bytes
 
 
 class Message:
@@ -82,7 +83,7 @@ class _Pair:
         self._header = numpy.zeros(2, numpy.int64)
         self._carries = False
         self._thread = threading.Thread(target=self._run, name="ddl-pair", daemon=True)
-        self._thread.start()
+        start_quiet(self._thread)
 
     def carry(self, message):
         self._messages.put(message)
@@ -135,7 +136,7 @@ class _Pair:
         """An error names the ranks of the group, not those of the pair."""
         if not isinstance(why, (pyddl.Error, ValueError)):
             return why
-        words = re.sub(r"\brank ([01])( of 2)?\b", lambda found: f"rank {self._ends[int(found[1])]}", str(why))
+        words = re.sub(r"\brank ([01])( of 2)?\b", lambda found: f"rank {self._ends[int(found[1])]}", str(in_bytes(why)))
         return type(why)(re.sub(r"^(broadcast, )?(?=rank )", f"{self.name}, ", words))
 
 
@@ -190,6 +191,8 @@ class _Receiver(_Pair):
                 self._move(wanted.tensor.data_ptr(), bytes_of(wanted.tensor))
                 wanted.end(None)
             except Exception as why:  # pylint: disable=broad-except  # the affair of this one; what it breaks the next ones hear
+                if isinstance(why, pyddl.Mismatch) and bytes_of(wanted.tensor) != size:  # of which the sender is told, too
+                    why = _other_length(wanted, size)
                 wanted.end(self._in_words_of_group(why))
             return
         early = numpy.empty(size, numpy.uint8)
@@ -208,14 +211,17 @@ class _Receiver(_Pair):
 
     def _hand_over(self, message, early):
         try:
-            size = bytes_of(message.tensor)
-            if size != early.nbytes:
-                raise pyddl.Mismatch(f"rank 1: rank 0 sent {early.nbytes} bytes with tag {message.tag}, and the tensor has {size}; "
-                                     "pass tensors of one length")
+            if bytes_of(message.tensor) != early.nbytes:
+                raise _other_length(message, early.nbytes)
             if message.tensor.is_cuda:
                 message.tensor.detach().reshape(-1).view(torch.uint8).copy_(torch.from_numpy(early))
             else:
-                ctypes.memmove(message.tensor.data_ptr(), early.ctypes.data, size)
+                ctypes.memmove(message.tensor.data_ptr(), early.ctypes.data, early.nbytes)
             message.end(None)
         except Exception as why:  # pylint: disable=broad-except  # told by `wait`
             message.end(self._in_words_of_group(why))
+
+
+def _other_length(message, size):
+    return pyddl.Mismatch(f"rank 1: rank 0 sent {size} bytes with tag {message.tag}, and the tensor has {bytes_of(message.tensor)}; "
+                          "pass tensors of one length")

@@ -15,6 +15,7 @@ _OF_BOOL = {ReduceOp.SUM: pyddl.DDL_OP_LOGICAL_OR, ReduceOp.PRODUCT: pyddl.DDL_O
             ReduceOp.MIN: pyddl.DDL_OP_LOGICAL_AND, ReduceOp.MAX: pyddl.DDL_OP_LOGICAL_OR,
             ReduceOp.BAND: pyddl.DDL_OP_LOGICAL_AND, ReduceOp.BOR: pyddl.DDL_OP_LOGICAL_OR,
             ReduceOp.BXOR: pyddl.DDL_OP_LOGICAL_XOR}
+_MOVEMENTS = ("broadcast", "all_gather", "gather", "scatter", "all_to_all")
 # what the library has reduce and reduce_scatter of; the rest is an allreduce
 _ROOTED_OPS = (pyddl.DDL_OP_SUM, pyddl.DDL_OP_AVERAGE, pyddl.DDL_OP_MIN, pyddl.DDL_OP_MAX)
 _ROOTED_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64)
@@ -35,6 +36,13 @@ def element_and_op(dtype, op):
 def has_rooted(dtype, kind):
     """Whether the library can leave such a result on one rank alone, or in parts."""
     return kind[1] in _ROOTED_OPS and dtype in _ROOTED_TYPES
+
+
+def in_bytes(why):
+    """An error. Where it is of data that only moves, it counts bytes, which the library takes for elements."""
+    if isinstance(why, pyddl.Mismatch) and str(why).partition(",")[0] in _MOVEMENTS:
+        return pyddl.Mismatch(str(why).replace(" elements,", " bytes,"))
+    return why
 
 
 def in_order(tensors):

@@ -8,9 +8,10 @@ import time
 
 import pyddl
 import torch
+from pyddl.interrupt import start_quiet
 from torch.distributed import Work as _Work
 
-from .tensors import await_producers
+from .tensors import await_producers, in_bytes
 
 _FOREVER = datetime.timedelta(0)
 
@@ -97,7 +98,7 @@ class Work(_Work):
                 self._finish()
                 await_producers(self.tensors)
         except Exception as why:  # pylint: disable=broad-except  # told by `wait`
-            self._failure = why
+            self._failure = in_bytes(why)
         self._requests = self._finish = None
         self._done = True
 
@@ -115,7 +116,7 @@ class Waiter:
     def add(self, work, begin):
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ddl-futures", daemon=True)
-            self._thread.start()
+            start_quiet(self._thread)
         self._works.put((work, begin))
 
     def stop(self):
