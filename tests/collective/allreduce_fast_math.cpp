@@ -47,7 +47,7 @@ void same_on_all_ranks(int size, std::size_t count) {
 
 BOOST_AUTO_TEST_CASE(every_rank_has_the_same_bits) {
     for (const int size : {2, 3, 4, 5})
-        for (const std::size_t count : {3, 12, 20, 70, 200, 1021, 3000}) {
+        for (const std::size_t count : {3U, 12U, 20U, 70U, 200U, 1021U, 3000U}) {
             same_on_all_ranks<ddl::tuned, places::threads, mixed>(size, count);
             same_on_all_ranks<ddl::tuned, places::threads, quotients>(size, count);
             same_on_all_ranks<ddl::tuned, places::messages<1>, mixed>(size, count);
