@@ -6,7 +6,7 @@
 
 template <>
 #ifdef DDL_WRONG
-inline constexpr ddl::grid_limits ddl::grid_limits_of<grid_of_threads>{.threads = 1024};
+inline constexpr ddl::grid_limits ddl::grid_limits_of<grid_of_threads>{.threads = 0};
 #else
 inline constexpr ddl::grid_limits ddl::grid_limits_of<grid_of_threads>{.threads = 512};
 #endif

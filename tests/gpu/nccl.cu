@@ -215,12 +215,21 @@ void a_wait_tells_of_calls_that_a_failed_one_has_aborted() {
             ddl::allreduce(queued, data.values());
             ddl::barrier(host);
             if (rank == 1) {
-                cuda_double::fail("ncclAllReduce", 0, cudaErrorLaunchFailure);
-                require_error(ddl::errc::system, "NCCL says", [&] { ddl::allreduce(queued, data.values()); });
-                goes_on = true;
-                static_cast<void>(cudaStreamSynchronize(stream));
+                {
+                    struct release {
+                        std::atomic<bool>& goes_on;
+                        cudaStream_t stream;
+                        ~release() {
+                            goes_on = true;
+                            static_cast<void>(cudaStreamSynchronize(stream));
+                        }
+                    } const at_end{goes_on, stream};
+                    cuda_double::fail("ncclAllReduce", 0, cudaErrorLaunchFailure);
+                    require_error(ddl::errc::system, "NCCL says", [&] { ddl::allreduce(queued, data.values()); });
+                }
                 require_error(ddl::errc::broken, "NCCL says", [&] { queued.wait(); });
             } else {
+                const cuda_double::spared never_fails;
                 require_error(ddl::errc::system, "a peer gave up", [&] {
                     ddl::allreduce(queued, data.values());
                     queued.wait();

@@ -31,12 +31,16 @@ static_assert(type_fingerprint<float>() == 0xfc646a9d);
 static_assert(type_fingerprint<ddl::commutative_op<ddl::commutative_op<ddl::sum>>>() == 0x1b43c102);
 // to g++ the first is a list<long int, short int, long unsigned int, ...>
 static_assert(type_fingerprint<list<long, short, unsigned long, unsigned, long long, char, unsigned char, int>>() ==
-              0x9aa72f16);
+              0xf1bf2316);
 
 static_assert(ddl::words_fingerprint("list<long unsigned int>") == ddl::words_fingerprint("list<unsigned long>"));
 static_assert(ddl::words_fingerprint("short int]") == ddl::words_fingerprint("short]"));
 static_assert(ddl::words_fingerprint("short int") == ddl::words_fingerprint("short"));
 static_assert(ddl::words_fingerprint("print<uint>") != ddl::words_fingerprint("print<unsigned>"));
+static_assert(ddl::words_fingerprint("<__int128 unsigned>") == ddl::words_fingerprint("<unsigned __int128>"));
+static_assert(ddl::words_fingerprint("<A>") != ddl::words_fingerprint("<unsigned>"), "no letter stands for an integer");
+static_assert(ddl::words_fingerprint("<D>") != ddl::words_fingerprint("<long>"));
+static_assert(ddl::words_fingerprint("<\x01>") != ddl::words_fingerprint("<unsigned>"));
 static_assert(type_fingerprint<list<long>>() != type_fingerprint<list<unsigned long>>());
 static_assert(type_fingerprint<list<long>>() != type_fingerprint<list<long long>>());
 static_assert(type_fingerprint<list<long>>() != type_fingerprint<list<long, long>>());

@@ -423,7 +423,6 @@ BOOST_AUTO_TEST_CASE(a_wait_tells_of_a_call_that_a_failed_one_has_stopped) {
     run_grids(2, gpus::own, [](grid& team) {
         device_values<int> values{team.device(), 100'000};
         ddl::barrier(team);
-        team.set_timeout(ddl::timeout{3});
         auto later = team.on(7);
         const bool fails = team.rank() == 1;
         team.device().held = fails;

@@ -144,7 +144,6 @@ BOOST_AUTO_TEST_CASE(where_the_standard_streams_are_closed_but_written_to) {
     children ranks;
     for (int rank = 0; rank < 2; ++rank)
         ranks.start([&, rank] {
-            // the lowest is what the child tells its parent by
             for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(stream);
             ddl::shared_memory node{job, rank, 2, ddl::timeout{100}};
             const ddl::request done;
@@ -267,14 +266,12 @@ BOOST_AUTO_TEST_CASE(whoever_goes_on_to_connect) {
     const marks over;
     children all;
     all.start([&] {
-        const double start = ddl::now();
         try {
             ddl::shared_memory{job, 0, 2, ddl::timeout{0.5}};
         } catch (const ddl::error&) {
             over.leave();
             throw;
         }
-        EXPECT(ddl::now() - start < 0.5);  // nobody else came
     });
     all.start([&] {
         std::thread{[&] {

@@ -16,7 +16,7 @@
  *
  * Every function that can fail returns a status; `ddl_last_error()` then says which operation failed, on which rank, and
  * why. No function ends the process, and none waits longer than the timeout of its communicator, but for MPI's own calls in
- * `ddl_open_mpi` and `ddl_split`, which know none and follow when all have met. After DDL_MISMATCH,
+ * `ddl_open_mpi`, `ddl_open_environment` and `ddl_split`, which know none and follow when all have met. After DDL_MISMATCH,
  * DDL_INVALID_ARGUMENT and DDL_UNSUPPORTED the communicator is as good as before and nothing was written; after the others
  * it is broken, and each further call says so.
  *
@@ -239,8 +239,8 @@ DDL_API ddl_status ddl_wait_request_for(ddl_request* request, double seconds, in
 /** The same without blocking. */
 DDL_API ddl_status ddl_test_request(ddl_request* request, int* done);
 /** Calls `then` once when the collective is done: from the thread that carried it out, or at once if it is done. `error` is
- * what `ddl_last_error` would say, "" after DDL_OK. `then` must not call the communicator, but may free the request. One
- * callback a request. */
+ * what `ddl_last_error` would say, "" after DDL_OK. `then` must not call the communicator, but may free the request. In
+ * a thread of the library signals are blocked, which a process that `then` starts inherits. One callback a request. */
 typedef void (*ddl_callback)(ddl_status status, const char* error, void* context);
 DDL_API ddl_status ddl_on_completion(ddl_request* request, ddl_callback then, void* context);
 /** A file descriptor that becomes readable when the collective is done, for event loops. The request owns it. */

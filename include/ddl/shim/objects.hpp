@@ -71,6 +71,10 @@ struct progress {
 
 /// Whether this thread is in a callback of `ddl_on_completion`, and so mostly in the call that has ended, for which `ddl_close` waits.
 inline thread_local bool is_calling_back = false;
+inline ddl_status refused_in_callback(const char* operation, int rank) noexcept {
+    return refused(DDL_INVALID_ARGUMENT, operation, rank,
+                   "a callback of ddl_on_completion closes no communicator; close it once the callback is back");
+}
 
 /// While it lives a blocking collective is under way, of a communicator whose lock is held.
 class under_way {

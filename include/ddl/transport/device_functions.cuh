@@ -3,20 +3,23 @@
 
 #include <ddl/op/ops.hpp>
 
+#include <concepts>
+#include <type_traits>
+
 namespace ddl {
 
 /// The operators of an element that our ops are written with.
 template <class Op, class Type>
 __device__ void name_operators(const Op&, const Type& a, const Type& b) {
-    if constexpr (std::is_same_v<Op, sum> || std::is_same_v<Op, average>) static_cast<void>(a + b);
-    if constexpr (std::is_same_v<Op, product>) static_cast<void>(a * b);
+    if constexpr (std::is_same_v<Op, sum> || std::is_same_v<Op, average>) static_cast<void>(static_cast<Type>(a + b));
+    if constexpr (std::is_same_v<Op, product>) static_cast<void>(static_cast<Type>(a * b));
     if constexpr (std::is_same_v<Op, average>) {
         if constexpr (requires { static_cast<Type>(a / 1.0); }) static_cast<void>(static_cast<Type>(a / 1.0));
         else if constexpr (requires { static_cast<Type>(a / 1); }) static_cast<void>(static_cast<Type>(a / 1));
-        else static_cast<void>(a / typename Type::value_type(1));
+        else static_cast<void>(static_cast<Type>(a / typename Type::value_type(1)));
     }
     if constexpr (std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>) {
-        static_cast<void>(a < b);
+        static_cast<void>(static_cast<bool>(a < b));
         if constexpr (requires { static_cast<bool>(a != b); }) static_cast<void>(static_cast<bool>(a != b));
     }
     if constexpr (std::is_same_v<Op, minimum_location>) name_operators(minimum{}, a.value, b.value);

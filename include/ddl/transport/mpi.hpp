@@ -221,10 +221,10 @@ private:
     };
 
     struct no_more_yet {};
-    mpi(owned group, timeout limit, no_more_yet)
-        : ranks_{group.ranks}, limit_{limit}, mpi_ended_{&mpi_runtime::ended()} {}
+    mpi(owned group, timeout limit, no_more_yet) : ranks_{group.ranks}, limit_{limit} {}
     /// What fails here finds an object that is whole, whose destructor gives the group back.
     mpi(owned group, timeout limit) : mpi{group, limit, no_more_yet{}} {
+        mpi_ended_ = &mpi_runtime::ended();
         check(MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
@@ -372,7 +372,7 @@ private:
     std::uint64_t id_ = 0;
     mpi_placement placement_;
     timeout limit_;
-    const std::atomic<bool>* mpi_ended_;
+    const std::atomic<bool>* mpi_ended_ = nullptr;
     const char* operation_ = name;
     unsigned calls_ = 0;
     bool broken_ = false;  // whether there is a fault

@@ -110,8 +110,8 @@ public:
         return turns_ % 16 == 0;
     }
 
-    /// Whether the limit has passed since the first question, as at the question before: what has come meanwhile was seen.
-    /// A process that was stopped, perhaps with its peers, has not waited for all of that time.
+    /// Whether the limit, from the first question on, had passed at the question before already: who asks has looked once more since.
+    /// Of a time in which the process was stopped, perhaps with its peers, not all counts.
     bool expired() noexcept {
         const double time = now();
         if (asked_ != 0) waited_ += std::min(time - asked_, std::max(1.0, limit_ / 8));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <csignal>
 #include <pthread.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): POSIX has more in it than <csignal>
 #include <thread>
 #include <utility>
 
 namespace ddl {
 
 /// A thread of the library's own. It takes no signal that is sent to the process, which a program may keep for one of its threads
-/// by `sigwait`, or for a handler there; those of its own faults it does. Throws what `std::thread` throws.
+/// by `sigwait`, or for a handler there. It does take those of its own faults. Throws what `std::thread` throws.
 template <class Body>
 std::thread quiet_thread(Body&& body) {
     struct quiet {
@@ -17,8 +17,7 @@ std::thread quiet_thread(Body&& body) {
         quiet() noexcept {
             sigset_t all;
             ::sigfillset(&all);
-            for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
-                ::sigdelset(&all, fault);
+            for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) ::sigdelset(&all, fault);
             ::pthread_sigmask(SIG_SETMASK, &all, &before);
         }
         quiet(const quiet&) = delete;

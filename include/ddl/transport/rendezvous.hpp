@@ -52,7 +52,10 @@ public:
             for (std::size_t i = 0; i < guests_.size(); ++i)
                 if (watched[i + 1].revents != 0 && hear(guests_[i], file, present)) --absent;
             std::erase_if(guests_, [](const guest& each) { return !each.socket; });
-            if (watched[0].revents != 0) admit();
+            if (watched[0].revents == 0) continue;
+            // strangers may come for ever
+            if (absent > 0 && now() >= deadline_ + 1) end(errc::timeout, missing(present, limit_));
+            admit();
         }
         for (const guest& each : guests_) each.socket.send(note{.what = note::go});
         // from here nobody can connect, yet the name stays taken; who still waits is another run's, and tries again
@@ -141,8 +144,6 @@ private:
                      limit_);
     }
 
-    static constexpr double farewell = 1;  // seconds past the deadline, in which what has come is still heard
-
     bool expired() const noexcept { return now() >= deadline_; }
     static void nap() noexcept {
         const timespec time{0, 2'000'000};
@@ -155,7 +156,7 @@ private:
             const double left = (deadline_ - now()) * 1000;
             const int milliseconds = left <= 0 ? 0 : left > 1e9 ? 1'000'000'000 : static_cast<int>(left) + 1;
             const int heard = ::poll(watched.data(), watched.size(), milliseconds);
-            if (heard > 0) return now() < deadline_ + farewell;  // for strangers may connect for ever
+            if (heard > 0) return true;  // what has come is heard, however late
             if (heard < 0 && errno != EINTR) throw refused_by_system(operation, rank_, "poll");
             if (heard == 0 && expired()) return false;
         }
@@ -224,8 +225,11 @@ private:
             if (each.socket) each.socket.send(words);
         // who is not in yet tries after each nap: rank 0 stays for some, so that they need not wait for the deadline
         for (int naps = 0; naps < 50; ++naps, nap())
-            for (int each = 0; each < size_; ++each)
-                if (const local_socket waiting = name_.accept()) waiting.send(words);
+            for (int each = 0; each < size_; ++each) {
+                const local_socket waiting = name_.accept();
+                if (!waiting) break;
+                waiting.send(words);
+            }
         guests_.clear();
         name_.close();
     }

@@ -320,7 +320,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("autoload, more", [("0", {}), ("1", {"TORCHELASTIC_RUN_ID": "none", "PMIX_RANK": "0", "PMI_RANK": "0",
-                                                              "DDL_HOST_LIST": "here", "DDL_OPTIONS": "-mode p:1"})])
+                                                              "DDL_HOST_LIST": "here", "DDL_OPTIONS": "-mode p:1",
+                                                              "DDL_TRANSPORT": "mpi"})])
 def test_without_a_launcher(environment, program, tmp_path, autoload, more):
     """The ranks are those that the script names; where PyTorch loads no backends by itself, it says one word more. What srun or
     mpirun or ddlrun leaves below torchrun does not count."""

@@ -190,9 +190,7 @@ ddl_status ddl_close(ddl_communicator* ranks) {
         handles::bury(ranks);
         return DDL_OK;
     }
-    if (is_calling_back)
-        return refused(DDL_INVALID_ARGUMENT, "close", handles::alive(ranks) ? ranks->rank : -1,
-                       "a callback of ddl_on_completion closes no communicator; close it once the callback is back");
+    if (is_calling_back) return refused_in_callback("close", ddl_get_rank(ranks));
     const ddl_status status = with_communicator(ranks, "close", [&]() noexcept -> ddl_status {
         ranks->ranks->drain();  // calls under way use all of what follows, and until then an interrupt ends them
         std::unique_ptr<backend> last;

@@ -70,9 +70,11 @@ ddl_status ddl_on_completion(ddl_request* request, ddl_callback then, void* cont
         return refused(DDL_INVALID_ARGUMENT, "on_completion", -1, "the callback is NULL; pass a function");
     return with_request(request, "on_completion", [&](progress& call) -> ddl_status {
         call.done.on_completion([kept = request->call, then, context](std::exception_ptr) {
-            const bool before = std::exchange(is_calling_back, true);
+            struct calling_back {
+                bool before = std::exchange(is_calling_back, true);
+                ~calling_back() { is_calling_back = before; }
+            } const meanwhile;
             then(kept->status, kept->words.c_str(), context);
-            is_calling_back = before;
         });
         return DDL_OK;
     });

@@ -143,6 +143,7 @@ DDL_API int ddl_init(const char* words) {
 }
 
 DDL_API int ddl_finalize(void) {
+    if (is_calling_back) return reported(refused_in_callback("finalize", -1));
     process& here = process::here();
     const std::lock_guard lock{here.changes};
     here.ready = nullptr;

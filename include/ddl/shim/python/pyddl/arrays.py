@@ -106,14 +106,16 @@ def _of_interface(data, interface, writable, on_device):
         of_buffer = not on_device and not isinstance(where, tuple)  # one of its own, or None: the object is a buffer itself
         whole = numpy.asarray(data) if of_buffer else None
         address, read_only = (0, False) if of_buffer else where
-        address = index(address, 65)  # without a sign
+        address, count = index(address, 65), index(math.prod(shape))
+        if address < 0:
+            raise ValueError(f"address {address}")
     except (KeyError, TypeError, ValueError) as why:
         raise ValueError(f"has an array interface that makes no sense: {why!r}; pass a NumPy array") from None
     if of_buffer:
         return _of_numpy(whole, writable)
     try:
         dtype = numpy.dtype(typestr)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         raise ValueError(f"has elements of type '{typestr}', which NumPy does not know") from None
     number = elements.of_dtype(dtype)
     if number < 0:
@@ -123,7 +125,7 @@ def _of_interface(data, interface, writable, on_device):
     if strides is not None and not _dense(shape, strides, dtype.itemsize):
         raise ValueError(f"is strided (shape {shape}, strides {strides}), so its elements do not lie next to each "
                          f"other; {_ADVICE}")
-    span = Span(address, math.prod(shape), number, (data, interface))
+    span = Span(address, count, number, (data, interface))
     return _once_produced(span, interface.get("stream")) if on_device else span
 
 

@@ -221,7 +221,8 @@ class Communicator(Arguments):
             _open.pop(id(self), None)
 
     def __del__(self, ends=sys.is_finalizing):
-        if functions is not None and not ends():  # the end of the process waits for nobody
+        if functions is not None and not ends() and self._handle is not None:  # the end of the process waits for nobody
+            _open[id(self)] = self  # again, for a Ctrl-C to find: a collection of cycles has cleared it
             self.close()
 
     def __enter__(self) -> "Communicator":

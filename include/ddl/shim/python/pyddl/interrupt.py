@@ -23,12 +23,12 @@ _CAME = b"\0"  # number of no signal: behind a SIGINT, its KeyboardInterrupt has
 seen = 0  # signals of which a KeyboardInterrupt came, or will come
 _watches = []  # the last one has the descriptor
 _own = signal.default_int_handler
-_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT}
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS}
 
 
 def start_quiet(thread):
     """Starts a thread of ours. It takes no signal that is sent to the process, which a program may keep for one of its threads by
-    `sigwait`; those of its own faults it does."""
+    `sigwait`. It does take those of its own faults."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # asked first, for what follows may raise what a handler raises
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)

@@ -23,7 +23,10 @@ def collective(name):
                 return method(self, *arguments, **more)
             except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
                 if isinstance(why, pyddl.Error) or hasattr(why, "told"):
-                    raise in_bytes(why) from None
+                    told = in_bytes(why)
+                    if told is why:
+                        raise
+                    raise told from None
                 refusal = self._ranks._refused(name, "the", why)
                 refusal.told = True
                 raise refusal from None

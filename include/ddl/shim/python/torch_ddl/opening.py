@@ -31,11 +31,11 @@ _by_script = False  # whether the script has named the ranks of pyddl's world, a
 
 def is_launched():
     """Whether ddlrun, or a launcher of MPI, says who the ranks are. torchrun may itself be started by one."""
-    if pyddl.initialized() or os.environ.get("DDL_TRANSPORT") == "mpi":
+    if pyddl.initialized():
         return True
     if os.environ.get("TORCHELASTIC_RUN_ID"):
         return False
-    if "mpi4py.MPI" in sys.modules:
+    if os.environ.get("DDL_TRANSPORT") == "mpi" or "mpi4py.MPI" in sys.modules:
         return True
     return any(os.environ.get(name) for name in ("DDL_JOB", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"))
 
@@ -46,13 +46,11 @@ def complete(arguments):
         raise ValueError(f"init_process_group: the backend is \"{arguments['backend']}\"; name \"{NAME}\" alone, which takes "
                          "tensors of the host and of a GPU")
     url = "env://" if arguments["init_method"] is None else arguments["init_method"]
-    if not is_launched():
+    if _by_script or not is_launched():
         return
     rank, size = pyddl.rank(), pyddl.size()
     for name, said in (("rank", rank), ("world_size", size)):
         if arguments[name] not in (-1, None, said):
-            if _by_script:
-                return
             raise ValueError(f"init_process_group, rank {rank}: the script says {name}={arguments[name]}, and the launcher "
                              f"{said}; leave it out, or start as many ranks as the script wants")
     if arguments["store"] is not None or "rank=" in url:
@@ -100,19 +98,19 @@ def open_group(options):
         said = "" if os.environ.get("DDL_HOST_LIST") else None  # of a ddlrun around torchrun, DDL_OPTIONS is of its own ranks
         process.start(lambda place: open_job(options.store, rank, size, seconds, place), said)
         _by_script = True
+        _choose_device(_world())
         ranks = _world().split(0, rank)
     elif _by_script and not members:  # another world, which may be the first of some of its processes
         with meet(options.store, rank, size, seconds) as world:
             ranks = world.split(0, rank)
     elif not members:
         _agree(_world(), rank, size)
+        _choose_device(_world())
         ranks = _world().split(0, rank)
     elif not _by_script and len(members) == _world().size:
         ranks = _world().split(0, rank)
     else:
         ranks = meet(options.store, rank, size, seconds)
-    if not members:
-        _choose_device(ranks)
     ranks.set_timeout(seconds)
     group = Group(ranks, options.store, signs, options.group_id, seconds, _groups.remove)
     _groups.append(group)
@@ -135,10 +133,10 @@ def _agree(world, rank, size):
                          "let it take its rank from the launcher")
 
 
-def _choose_device(ranks):
+def _choose_device(world):
     """The GPU of the local rank becomes the current one, unless the script has chosen."""
     if cuda.is_available() and cuda.current_device() == 0:
-        cuda.set_device(ranks.local_rank % cuda.device_count())
+        cuda.set_device(world.local_rank % cuda.device_count())
 
 
 @atexit.register

@@ -8,7 +8,6 @@ import time
 
 import pyddl
 import torch
-from pyddl.interrupt import start_quiet
 from torch.distributed import Work as _Work
 
 from .tensors import await_producers, in_bytes
@@ -115,8 +114,9 @@ class Waiter:
 
     def add(self, work, begin):
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ddl-futures", daemon=True)
-            start_quiet(self._thread)
+            thread = threading.Thread(target=self._run, name="ddl-futures", daemon=True)
+            thread.start()  # with all signals open, for callbacks of the program may start processes
+            self._thread = thread
         self._works.put((work, begin))
 
     def stop(self):
