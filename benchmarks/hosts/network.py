@@ -70,7 +70,7 @@ class Hosts:
         except BaseException as failure:
             self.__exit__()
             if isinstance(failure, OSError):
-                raise Impossible(f"this machine refuses a file: {failure}; it takes leave to write to {FILES}") from None
+                raise Impossible(f"this machine refuses a file: {failure}") from None
             raise
         return self
 

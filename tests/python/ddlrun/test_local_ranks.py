@@ -3,6 +3,7 @@
 
 import array
 import fcntl
+import os
 import pathlib
 import re
 import signal
@@ -12,6 +13,7 @@ import termios
 import time
 
 import pytest
+from ddlrun import outputs
 
 SHOW = """
 import os, sys
@@ -38,13 +40,15 @@ def wait_until(condition, seconds=200):
 
 @pytest.fixture
 def started(environment, tmp_path):
-    """Starts ddlrun and leaves it running; `grace` is how many seconds ranks have to end when they are told to."""
+    """Starts ddlrun and leaves it running; `grace` is how many seconds ranks have to end when they are told to, and `last` how
+    many what they wrote has behind their end, and then the last message."""
     running = []
 
-    def start(*words, grace=5, stderr=subprocess.PIPE):
-        program = f"import sys; from ddlrun import __main__, processes; processes.GRACE = {grace}; sys.exit(__main__.main())"
+    def start(*words, grace=5, last=1, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
+        program = ("import sys; from ddlrun import __main__, processes; "
+                   f"processes.GRACE, processes.LAST = {grace}, {last}; sys.exit(__main__.main())")
         running.append(subprocess.Popen([sys.executable, "-c", program, *map(str, words)], env=environment, cwd=tmp_path,
-                                        text=True, stdout=subprocess.PIPE, stderr=stderr))
+                                        text=True, stdout=stdout, stderr=stderr))
         return running[-1]
     yield start
     for process in running:
@@ -126,6 +130,52 @@ def test_a_long_line_comes_out_in_pieces(ddlrun):
         assert "".join(piece[4:] for piece in pieces) == str(rank) * 1_000_000
 
 
+class Texts(list):
+    """Takes what an `outputs.Writer` does, and keeps it."""
+
+    write, failure = list.append, None
+
+
+@pytest.mark.parametrize("size", [997, 4096, 65535, 65536])
+@pytest.mark.parametrize("begin, unit, count", [
+    ("", "", 0), ("", "x", 65535), ("", "x", 65536), ("", "x", 65537), ("", "x", 131072),
+    ("", "\u00e9", 100_000), ("x", "\u00e9", 100_000), ("xy", "\u20ac", 100_000), ("x", "\U0001f600", 100_000)])
+def test_pieces_are_the_same_however_the_reads_fall(begin, unit, count, size):
+    line = (begin + unit * count).encode()
+    expected = [b"before", *pieces_of(line), b"", b"behind", *(line and pieces_of(line))]
+    assert forwarded(b"before\n" + line + b"\n\nbehind\n" + line, size) == [b"[0] " + each for each in expected]
+
+
+def test_pieces_of_what_is_no_text():
+    pieces = [each[4:] for each in forwarded(b"\x80" * 200_000, 4096)]
+    assert b"".join(pieces) == b"\x80" * 200_000 and [len(each) for each in pieces[:3]] == 3 * [65533]
+
+
+def pieces_of(line):
+    """The longest of at most 64 KiB that end at a character."""
+    pieces = [b""]
+    for character in map(str.encode, line.decode()):
+        if len(pieces[-1]) + len(character) > 65536:
+            pieces.append(b"")
+        pieces[-1] += character
+    return pieces
+
+
+def forwarded(text, size):
+    """The lines that come of a text whose reads find so many bytes."""
+    texts, (end, begin) = Texts(), os.pipe()
+    output = outputs.Output(open(end, "rb", buffering=0), texts, "[0] ")
+    with open(begin, "wb", buffering=0) as pipe:
+        for at in range(0, len(text), size):
+            pipe.write(text[at:at + size])
+            assert output.forward()
+    assert not output.forward()
+    output.close()
+    *lines, end = b"".join(texts).split(b"\n")
+    assert end == b""
+    return lines
+
+
 def is_full(pipe):
     held = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, held)
@@ -166,12 +216,37 @@ while left > 0 and select.select([], [1], [], 2)[1]:
 with open("left", "w") as file:
     file.write(f"{left}\\n")
 """)
-    run = started("--tag_output", "--accelerators", 1, sys.executable, "writes.py", grace=0.3)
+    run = started("--tag_output", "--accelerators", 1, sys.executable, "writes.py", grace=0.3, last=10)
     wait_until(lambda: (tmp_path / "left").exists() and (tmp_path / "left").read_text().endswith("\n"))
     assert int((tmp_path / "left").read_text()) > 32 << 20
     run.send_signal(signal.SIGTERM)
     assert run.wait(200) == 1
-    assert "[ERROR DDL-2-8] output cannot be written: " in run.stderr.read()
+    assert "[ERROR DDL-2-8] output cannot be written: nobody reads it; " in run.stderr.read()
+
+
+def test_what_ranks_wrote_before_their_end_has_time_behind_it(started, tmp_path):
+    """Even where the end comes when the time of the ranks is over."""
+    line = "x" * 99 + "\n"
+    run = started("--tag_output", "--accelerators", 1, sys.executable, "-c",
+                  f"import os; os.write(1, {line!r}.encode() * 2000); open('pid', 'w').write(f'{{os.getpid()}}\\n'); os._exit(3)",
+                  grace=0, last=100)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+    wait_until(lambda: not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists())
+    assert run.stdout.read() == ("[0] " + line) * 2000
+    assert run.wait(200) == 3
+    assert run.stderr.read() == ""
+
+
+def test_a_reader_may_have_made_the_pipe_non_blocking(started):
+    end, begin = os.pipe()
+    os.set_blocking(begin, False)
+    with open(end, encoding="ascii") as reader:
+        with open(begin, "wb"):
+            run = started("--tag_output", "--accelerators", 1, "seq", 1, 200_000, stdout=begin)
+            wait_until(lambda: is_full(reader))
+        lines = reader.read().splitlines()
+    assert run.wait(200) == 0, run.stderr.read()
+    assert lines == [f"[0] {i}" for i in range(1, 200_001)]
 
 
 def test_lines_of_both_streams_stay_whole_where_they_come_to_the_same(started):

@@ -3,9 +3,10 @@
 
 import os
 import queue
+import select
 import threading
 
-PIECE = 1 << 16  # bytes: what is read at once, and about as much of a line as is kept
+PIECE = 1 << 16  # bytes: what is read at once, and as much of a line as is kept
 KEPT = 1 << 18  # bytes on their way, above which no more are to be read
 
 
@@ -48,7 +49,10 @@ class Writer:
             try:
                 left = memoryview(text)
                 while left:
-                    left = left[os.write(self._descriptor, left):]
+                    try:
+                        left = left[os.write(self._descriptor, left):]
+                    except BlockingIOError:  # who shares the stream with us may have made it so
+                        select.select([], [self._descriptor], [])
                 self._written += len(text)
             except OSError as why:
                 self.failure = why
@@ -71,21 +75,25 @@ class Output:
         some = os.read(self.source.fileno(), PIECE)
         if not some:
             return False
-        cut = some.rfind(b"\n") + 1
-        self._rest += some[:cut]
-        if cut:
-            self._pass_on()
-        self._rest += some[cut:]
-        if len(self._rest) >= PIECE:
-            self._pass_on()
+        first, end, others = some.partition(b"\n")
+        self._rest += first
+        while len(self._rest) > PIECE:  # no line but the first can be longer, as a read is not
+            cut = PIECE
+            while cut > PIECE - 3 and self._rest[cut] & 0xC0 == 0x80:  # inside a character
+                cut -= 1
+            self._pass_on(self._rest[:cut])
+            del self._rest[:cut]
+        if end:
+            lines, end, rest = others.rpartition(b"\n")
+            self._pass_on(self._rest + (b"\n" + lines if end else b""))
+            self._rest = bytearray(rest)
         return True
 
     def close(self):
         if self._rest:
-            self._pass_on()
+            self._pass_on(self._rest)
         self.source.close()
 
-    def _pass_on(self):
-        lines = bytes(self._rest).removesuffix(b"\n")
+    def _pass_on(self, lines):
+        """Of which the last goes without an end."""
         self.writer.write(self._tag + lines.replace(b"\n", b"\n" + self._tag) + b"\n")
-        self._rest.clear()

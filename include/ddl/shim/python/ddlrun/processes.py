@@ -22,7 +22,7 @@ from .messages import FILE, PROGRAM, RANK_FAILED, Problem
 from .outputs import Output, Writer
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL, and for what was written before
-LAST = 1.0  # seconds after those for what is still to be written
+LAST = 1.0  # seconds that what is still to be written has at least, after the end of the last child
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PR_SET_PDEATHSIG = 1
@@ -47,7 +47,8 @@ class _Supervision:
         self._log = log
         self._living = {}  # process: child
         self._status = 0
-        self._deadline = None  # then what lives is killed, and the output is not waited for any more
+        self._deadline = None  # then what lives is killed
+        self._least = 0.0  # till then the output is waited for, and till the deadline
         self._told = False  # we were told to end the children
         self._noted = []  # signals, and how many children each has reached
         self._outputs = []  # which are open
@@ -116,7 +117,7 @@ class _Supervision:
             lost = {str(writer.failure) for writer in self._writers.values()
                     if writer.failure is not None and not isinstance(writer.failure, BrokenPipeError)}
             if self._outputs or not _idle(self._writers.values()):
-                lost.add("nobody reads it")
+                lost.add("nobody reads it; read it, or send it to a file")
             for why in lost:
                 self._status = self._status or 1
                 self._log.error(FILE, f"output cannot be written: {why}")
@@ -126,7 +127,7 @@ class _Supervision:
 
     def _await_end(self, writers):
         while self._living or self._outputs or not _idle(writers):
-            if self._deadline is not None and time.monotonic() >= self._deadline:
+            if self._left() == 0:
                 if not self._living:
                     return
                 self._kill(signal.SIGKILL)
@@ -144,15 +145,19 @@ class _Supervision:
     def _await_outputs(self):
         """Waits until something happened; returns outputs that may have more. Those for which there is no room are not read."""
         open_ones = [output for output in self._outputs if output.writer.has_room]
-        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        if open_ones and not self._living:
-            left = 0.0
+        left = 0 if open_ones and not self._living else self._left()
         poll = select.poll()
         for source in (self._wake, *(output.source for output in open_ones)):
             poll.register(source, select.POLLIN)
         ready = {descriptor for descriptor, _ in poll.poll(None if left is None else math.ceil(1000 * left))}
         _drain(self._wake)
         return [output for output in open_ones if not self._living or output.source.fileno() in ready]
+
+    def _left(self):
+        """Seconds till the deadline, and behind the last child those for what is still to be written; None without a deadline."""
+        if self._deadline is None:
+            return None
+        return max(0.0, (self._deadline if self._living else max(self._deadline, self._least)) - time.monotonic())
 
     def _tell(self, text):
         if sys.stderr is not None:
@@ -167,6 +172,7 @@ class _Supervision:
             _signal_group(process, signal.SIGKILL)
             child = self._living.pop(process)
             status = process.wait()
+            self._least = time.monotonic() + LAST
             self._log.write(f"{child.name} ended with status {status}")
             if status != 0 and self._status == 0:
                 self._fail(child, status)
