@@ -98,12 +98,12 @@ void call_grids(Transport& ranks, const call& ours, const Element* in, std::size
 }
 
 /// Bytes of the longest vector that each rank folds alone, where it has so many blocks at once; 0 where none does.
-template <class Stored, grid_transport Transport>
+template <class OneShot, grid_transport Transport>
 std::size_t longest_one_shot(const Transport& ranks, int blocks) {
     if (!blocks_meet(ranks)) return 0;
-    const auto used = static_cast<std::size_t>(std::min(blocks, grid_window::inbox_blocks(ranks.size())));
+    const std::size_t count = OneShot::most(std::min(blocks, grid_window::inbox_blocks(ranks.size())));
     return std::min(grid_limits_of<Transport>.longest_one_shot(ranks.size()),
-                    parcel<Stored>::of_a_block * parcel<Stored>::bytes * used);
+                    count * sizeof(typename OneShot::element_type));
 }
 
 /// Starts the fold of a vector whose result `What` says where to put: in one shot if it is short.
@@ -115,7 +115,7 @@ void launch_fold(Transport& ranks, Call& here, const grid_ranks<Stored>& places,
     if constexpr (one_shot::parcels_of_a_block != 0)
         if (blocks_meet(ranks) && count * sizeof(Stored) <= limits.longest_one_shot(places.size)) {
             const int blocks = most_blocks<one_shot>(ranks);  // which loads the kernel
-            if (count * sizeof(Stored) <= longest_one_shot<Stored>(ranks, blocks))
+            if (count * sizeof(Stored) <= longest_one_shot<one_shot>(ranks, blocks))
                 return here.launch(one_shot{places, count, op, What == collective::reduce ? root : -1},
                                    one_shot_shape<one_shot>(count, places.size, blocks, limits.threads));
         }
@@ -284,7 +284,7 @@ void barrier_over(Transport& ranks, collective what = collective::barrier) {
 
 template <collective What, class Schedule, class Op, class Element, grid_transport Transport>
 void explain_way(text& line, Transport& ranks, const void*, std::size_t count) {
-    const std::size_t one_shot = longest_one_shot<Element>(ranks, ranks.most_blocks());
+    const std::size_t one_shot = longest_one_shot<grid_one_shot<Op, Element>>(ranks, ranks.most_blocks());
     line.append("direct, ");
     if (What == collective::all_to_all)
         line.append("in one launch: every rank exchanges half of the blocks that it and a peer have for each other");

@@ -60,7 +60,8 @@ constexpr std::uint32_t words_fingerprint(std::string_view words) noexcept {
 ///
 /// Only what follows the first `=` counts, so g++ and clang agree on `ddl::sum` and on `float`. They differ on lambdas, on types of an
 /// inline or an unnamed namespace, on numbers as arguments that are no `int`, and some versions on templates whose last arguments are
-/// defaults: ranks that use those must be built by one compiler. To g++ two lambdas of one signature in one scope have one spelling: a struct with a name is told apart, they are not.
+/// defaults: ranks that use those must be built by one compiler. To g++ two lambdas of one signature in one scope have one spelling:
+/// a struct with a name is told apart, they are not.
 template <class Type>
 constexpr std::uint32_t type_fingerprint() noexcept {
     const char* character = spelling<Type>::sentence();
