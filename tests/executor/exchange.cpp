@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(messages_of_blocks_that_are_longer_than_a_slice) {
     for (const int size : under_thread_sanitizer ? std::vector{3} : std::vector{2, 3, 4})
         ddl::recording::run(size, [](ddl::recording& team) {
             housed ranks{team.split(0, team.rank())};
-            constexpr std::size_t slice = ddl::slice_bytes({2, true}) / sizeof(int);
+            constexpr std::size_t slice = ddl::block_slices{true}.bytes() / sizeof(int);
             for (const std::size_t each : {slice, 2 * slice - 1, 2 * slice, 2 * slice + 1, 3 * slice + 5})
                 for (const placed how : {placed::here, placed::apart, placed::some_here}) {
                     exchanges<ddl::ring>(ranks, each, how);
@@ -59,9 +59,9 @@ BOOST_AUTO_TEST_CASE(messages_of_blocks_that_are_longer_than_a_slice) {
 BOOST_AUTO_TEST_CASE(in_place_no_more_is_copied_than_a_few_slices) {
     ddl::recording::run(3, [](ddl::recording& team) {
         housed ranks{team.split(0, team.rank())};
-        const std::size_t slice = ddl::slice_bytes({3, true});
+        const std::size_t slice = ddl::block_slices{true}.bytes();
         exchanges(ranks, 10 * slice / sizeof(int), placed::here);
-        require(ranks.most_scratch < 9 * slice, "two of up to two slices, for each of two peers");
+        require(ranks.most_scratch < 3 * slice, "a slice for each of two peers");
     });
 }
 

@@ -629,6 +629,32 @@ BOOST_AUTO_TEST_CASE(of_ranks_that_share_cores_and_pass_messages_whole_few_go_ou
     BOOST_TEST(is(explained<crowded>(8, 200'000, allreduce), "recursive_halving"));
 }
 
+// The same who are dealt to cores in turn.
+struct dealt_crowd : crowded {
+    using crowded::crowded;
+    static constexpr bool dealt_in_turn() noexcept { return true; }
+};
+
+BOOST_AUTO_TEST_CASE(of_such_ranks_each_has_what_is_long_from_the_root) {
+    const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
+    for (const int size : {3, 4, 8}) {
+        BOOST_TEST(is(explained<crowded>(size, 16'000, broadcast), "direct"));
+        BOOST_TEST(is(explained<crowded>(size, 3 << 20, broadcast), "direct"));
+        BOOST_TEST(is(explained<crowded>(size, 2'000, broadcast), "tree"));
+    }
+    BOOST_TEST(is(explained<crowded>(6, 1 << 20, broadcast), "tree"));
+    BOOST_TEST(is(explained<crowded>(6, (1 << 20) + 4, broadcast), "direct"));
+    BOOST_TEST(is(explained<crowded>(9, 3 << 20, broadcast), "recursive_halving"));
+    for (const int size : {4, 8}) {
+        BOOST_TEST(is(explained<dealt_crowd>(size, 12'000, broadcast), "tree"));
+        BOOST_TEST(is(explained<dealt_crowd>(size, 16'000, broadcast), "direct"));
+        BOOST_TEST(is(explained<dealt_crowd>(size, 3 << 20, broadcast), "direct"));
+    }
+    BOOST_TEST(is(explained<dealt_crowd>(4, 1 << 20, broadcast), "recursive_halving"));
+    BOOST_TEST(is(explained<dealt_crowd>(8, 1 << 20, broadcast), "direct"));
+    BOOST_TEST(is(explained<housed>(4, 3 << 20, broadcast), "chain"), "where messages cost little");
+}
+
 BOOST_AUTO_TEST_CASE(what_leaves_whole_on_one_host_is_copied_for_a_contract_where_a_reduction_saves_rounds) {
     const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
     const auto reduce = [](auto& ranks, auto& data) { return ddl::reduce_init(ranks, data); };

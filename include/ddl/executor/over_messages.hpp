@@ -283,16 +283,23 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
     });
 }
 
-/// Bytes of a slice of each block of an all-to-all, of which those that leave are copied if others are to take their place: on one
-/// host so short that a copy stays in the caches, of two ranks a segment; else so long that the wait at its end is short beside it.
-constexpr std::size_t slice_bytes(const company& who) noexcept {
-    if (!who.near) return std::size_t{4} << 20;
-    return who.ranks == 2 ? std::size_t{1} << 20 : std::size_t{512} << 10;
-}
+/// How the blocks of an all-to-all are sliced. In place slices of what leaves are copied, for others take their place. On one host a
+/// slice is a segment, so that who copies none posts all of them at once; cores that copy move messages, too, and one slice after the
+/// other stays in their caches. Else slices are so long that the wait at the end of each is short beside it, and the next is copied
+/// while one is under way.
+struct block_slices {
+    bool near;
+
+    /// Bytes of a slice of each block.
+    constexpr std::size_t bytes() const noexcept { return std::size_t{near ? 1U : 4U} << 20; }
+    /// Of the last one, which may be short, or take the rest, at most.
+    constexpr std::size_t most_bytes() const noexcept { return near ? bytes() : 2 * bytes(); }
+    constexpr bool copies_ahead() const noexcept { return !near; }
+};
 
 /// `p` equal blocks of `count / p` elements in, block `r` for rank `r`; as many out, block `r` from rank `r`. `in` and `out` are
-/// one buffer or do not overlap: of one, slices of what leaves are copied, each while the one before it is under way. Ranks do not
-/// know who is in place, and all go slice by slice; in one round whose messages are slices, who is not posts all of them at once.
+/// one buffer or do not overlap: of one, slices of what leaves are copied. Ranks do not know who is in place, and all go slice by
+/// slice; in one round whose messages are slices, who is not posts all of them at once.
 template <class Schedule, class Checking, class Element, message_transport Transport>
 void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size_t count) {
     const call told = describe<no_op, Element, Schedule>(collective::all_to_all, count, 0);
@@ -311,27 +318,28 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
         here.compare();
         const auto program = Chosen::all_to_all(size);
         const std::size_t each = blocks.longest();
-        const std::size_t slice = std::max<std::size_t>(slice_bytes(company_of(wire)) / sizeof(Element), 1);
+        const block_slices cut{company_of(wire).near};
+        const std::size_t slice = std::max<std::size_t>(cut.bytes() / sizeof(Element), 1);
+        const std::size_t most = std::max<std::size_t>(cut.most_bytes() / sizeof(Element), 1);
         const std::size_t segment = cut_of(wire).length(each * sizeof(Element), sizeof(Element), passage::both_ways);
         const bool at_once = in != out && program.rounds() == 1 && segment == slice * sizeof(Element);
-        // the last one takes the rest, which may be short
-        const auto length = [&](std::size_t begin) {
-            return at_once || each - begin < 2 * slice ? each - begin : slice;
-        };
-        const std::size_t room = in == out ? std::min(each, 2 * slice) * static_cast<std::size_t>(size - 1) : 0;
+        const auto length = [&](std::size_t begin) { return at_once || each - begin <= most ? each - begin : slice; };
+        const std::size_t room = in == out ? std::min(each, most) * static_cast<std::size_t>(size - 1) : 0;
+        const std::size_t areas = cut.copies_ahead() && length(0) < each ? 2 : 1;
         const auto nothing = [](Element*, const transfer&) { return byte_range{nullptr, 0}; };
-        Element* const copies = here.template reserve<Element>(program, length(0) < each ? 2 * room : room, nothing);
+        Element* const copies = here.template reserve<Element>(program, areas * room, nothing);
         const auto copy_of = [&](int to, std::size_t begin) {
             const auto nth = static_cast<std::size_t>(to - (to > rank));
-            return copies + begin / slice % 2 * room + nth * length(begin);
+            return copies + begin / slice % areas * room + nth * length(begin);
         };
         const auto copy_slice = [&](std::size_t begin) {
-            for (int to = 0; to < size && in == out; ++to)
+            for (int to = 0; to < size && in == out && begin < each; ++to)
                 if (to != rank) kernel::copy(in + blocks.first(to) + begin, copy_of(to, begin), length(begin));
         };
         copy_slice(0);
         kernel::copy(in + blocks.first(rank), out + blocks.first(rank), each);
-        for (std::size_t begin = 0; begin < each; begin += length(begin)) {
+        for (std::size_t begin = 0, next; begin < each; begin = next) {
+            next = begin + length(begin);
             const auto place = [&](Element*, const transfer& t) {
                 const int from = t.chunk / size, to = t.chunk % size;
                 const Element* const at = from != rank ? out + blocks.first(from) + begin
@@ -340,8 +348,9 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
                 return bytes_of(at, length(begin));
             };
             here.run(program, out, place, no_combine, [&](int round) {
-                if (round == 0 && begin + length(begin) < each) copy_slice(begin + length(begin));
+                if (round == 0 && areas == 2) copy_slice(next);
             });
+            if (areas == 1) copy_slice(next);
         }
         here.end();
     });

@@ -126,10 +126,22 @@ struct default_schedule<collective::all_gather, Commutes, Transport> {
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> {
-    // the root reaches two others that have a core each in one round, and four with what is long
-    using type = tree_then_halving<Transport, (1 << 19), (1 << 18), own_core_at_most<256, 3, 3, tree>,
-                                   own_core_at_most<(1 << 20), 3, 3, direct>, own_core_at_most<(1 << 16), 5, 5, tree>,
-                                   own_core_at_most<(1 << 19), 5, 5, direct>>;
+    // The root reaches two others that have a core each in one round, and four with what is long. Where ranks share cores and pass
+    // messages whole, each copies what is long for itself, and waits for no other that must have it first.
+    static constexpr std::size_t kibi = 1024;
+    static constexpr std::size_t any_length = static_cast<std::size_t>(-1);
+    template <std::size_t Bytes, int Least, int Most, class Schedule>
+    using crowded = crowded_at_most<Bytes, Least, Most, Schedule, nearer::neighbours>;
+    template <std::size_t Bytes, int Ranks, class Schedule>
+    using dealt = crowded_at_most<Bytes, Ranks, Ranks, Schedule, nearer::halves_apart>;
+    using type =
+        tree_then_halving<Transport, (1 << 19), (1 << 18), own_core_at_most<256, 3, 3, tree>,
+                          own_core_at_most<(1 << 20), 3, 3, direct>, own_core_at_most<(1 << 16), 5, 5, tree>,
+                          own_core_at_most<(1 << 19), 5, 5, direct>, crowded<2 * kibi, 3, 3, tree>,
+                          crowded<12 * kibi, 4, 4, tree>, dealt<12 * kibi, 4, tree>, crowded<kibi * kibi, 5, 7, tree>,
+                          crowded<12 * kibi, 8, 8, tree>, dealt<12 * kibi, 8, tree>, dealt<512 * kibi, 4, direct>,
+                          dealt<1536 * kibi, 4, recursive_halving>, crowded<any_length, 3, 8, direct>,
+                          dealt<any_length, 4, direct>, dealt<any_length, 8, direct>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::gather, Commutes, Transport> {
