@@ -104,43 +104,43 @@ struct default_schedule<collective::reduce, true, Transport> {
                                    own_core_at_most<(1 << 18), 3, 3, direct>, own_core_at_most<2048, 5, 5, tree>,
                                    own_core_at_most<(1 << 17), 5, 5, direct>>;
 };
+/// Choices of few ranks of one host, up to so many KiB: of those that have a core each, of those that share cores and pass messages
+/// whole, and of a number of the latter that are dealt to cores in turn.
+struct near_choices {
+    static constexpr std::size_t any_length = static_cast<std::size_t>(-1);
+    template <std::size_t Kibibytes>
+    static constexpr std::size_t bytes = Kibibytes == any_length ? any_length : Kibibytes * 1024;
+    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
+    using own_core = own_core_at_most<bytes<Kibibytes>, Least, Most, Schedule>;
+    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
+    using crowded = crowded_at_most<bytes<Kibibytes>, Least, Most, Schedule, nearer::neighbours>;
+    template <std::size_t Kibibytes, int Ranks, class Schedule>
+    using dealt = crowded_at_most<bytes<Kibibytes>, Ranks, Ranks, Schedule, nearer::halves_apart>;
+};
+
 template <bool Commutes, message_transport Transport>
-struct default_schedule<collective::all_gather, Commutes, Transport> {
+struct default_schedule<collective::all_gather, Commutes, Transport> : private near_choices {
     // Few ranks of one host get the blocks of a long vector from where they are, in one round, sooner than in ever longer parts.
     // Where they share cores another round is a wait for a core, and so do those of all that does not ride in it; of four and
     // of seven ranks, which halve well, only while it is short.
-    static constexpr std::size_t kibi = 1024;
-    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
-    using own_core = own_core_at_most<Kibibytes * kibi, Least, Most, Schedule>;
-    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
-    using crowded = crowded_at_most<Kibibytes * kibi, Least, Most, Schedule, nearer::neighbours>;
-    template <std::size_t Kibibytes, class Schedule>
-    using dealt = crowded_at_most<Kibibytes * kibi, 4, 4, Schedule, nearer::halves_apart>;
     using type = selected<
         own_core<12, 3, 3, recursive_halving>, own_core<512, 3, 3, direct>, own_core<16, 5, 6, recursive_halving>,
-        own_core<8 * kibi, 5, 6, direct>, crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
-        dealt<12, recursive_halving>, crowded<16, 5, 6, recursive_halving>, crowded<24, 7, 7, recursive_halving>,
-        crowded<64, 4, 4, direct>, dealt<64, direct>, crowded<64, 7, 7, direct>, crowded<8 * kibi, 3, 3, direct>,
-        crowded<8 * kibi, 5, 6, direct>, at_most<8 * kibi * kibi, recursive_halving>,
-        near_at_most<static_cast<std::size_t>(-1), 3, 8, direct>, otherwise<recursive_halving>>;
+        own_core<8192, 5, 6, direct>, crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
+        dealt<12, 4, recursive_halving>, crowded<16, 5, 6, recursive_halving>, crowded<24, 7, 7, recursive_halving>,
+        crowded<64, 4, 4, direct>, dealt<64, 4, direct>, crowded<64, 7, 7, direct>, crowded<8192, 3, 3, direct>,
+        crowded<8192, 5, 6, direct>, at_most<(8 << 20), recursive_halving>, near_at_most<any_length, 3, 8, direct>,
+        otherwise<recursive_halving>>;
 };
 template <bool Commutes, message_transport Transport>
-struct default_schedule<collective::broadcast, Commutes, Transport> {
+struct default_schedule<collective::broadcast, Commutes, Transport> : private near_choices {
     // The root reaches two others that have a core each in one round, and four with what is long. Where ranks share cores and pass
     // messages whole, each copies what is long for itself, and waits for no other that must have it first.
-    static constexpr std::size_t kibi = 1024;
-    static constexpr std::size_t any_length = static_cast<std::size_t>(-1);
-    template <std::size_t Bytes, int Least, int Most, class Schedule>
-    using crowded = crowded_at_most<Bytes, Least, Most, Schedule, nearer::neighbours>;
-    template <std::size_t Bytes, int Ranks, class Schedule>
-    using dealt = crowded_at_most<Bytes, Ranks, Ranks, Schedule, nearer::halves_apart>;
     using type =
         tree_then_halving<Transport, (1 << 19), (1 << 18), own_core_at_most<256, 3, 3, tree>,
-                          own_core_at_most<(1 << 20), 3, 3, direct>, own_core_at_most<(1 << 16), 5, 5, tree>,
-                          own_core_at_most<(1 << 19), 5, 5, direct>, crowded<2 * kibi, 3, 3, tree>,
-                          crowded<12 * kibi, 4, 4, tree>, dealt<12 * kibi, 4, tree>, crowded<kibi * kibi, 5, 7, tree>,
-                          crowded<12 * kibi, 8, 8, tree>, dealt<12 * kibi, 8, tree>, dealt<512 * kibi, 4, direct>,
-                          dealt<1536 * kibi, 4, recursive_halving>, crowded<any_length, 3, 8, direct>,
+                          own_core<1024, 3, 3, direct>, own_core<64, 5, 5, tree>, own_core<512, 5, 5, direct>,
+                          crowded<2, 3, 3, tree>, crowded<12, 4, 4, tree>, dealt<12, 4, tree>,
+                          crowded<1024, 5, 7, tree>, crowded<12, 8, 8, tree>, dealt<12, 8, tree>, dealt<512, 4, direct>,
+                          dealt<1536, 4, recursive_halving>, crowded<any_length, 3, 8, direct>,
                           dealt<any_length, 4, direct>, dealt<any_length, 8, direct>>;
 };
 template <bool Commutes, message_transport Transport>
