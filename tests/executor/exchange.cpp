@@ -24,6 +24,27 @@ struct housed : ddl::recording {
     std::size_t most_scratch = 0;
 };
 
+// The same whose short messages go in pieces, as those of MPI do.
+struct in_pieces : housed {
+    using housed::housed;
+    static constexpr ddl::segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                                   .depth = 4,
+                                                   .short_message = std::size_t{16} << 10,
+                                                   .short_bytes = 3968,
+                                                   .short_exchange = std::size_t{8} << 10,
+                                                   .short_beside = std::size_t{24} << 10,
+                                                   .quick_message = 512,
+                                                   .quick_bytes = 256};
+};
+// The same one of whose slices goes in pieces.
+struct in_long_pieces : housed {
+    using housed::housed;
+    static constexpr ddl::segmenting host_segments{.bytes = std::size_t{1} << 20,
+                                                   .depth = 4,
+                                                   .short_message = std::size_t{2} << 20,
+                                                   .short_bytes = std::size_t{64} << 10};
+};
+
 namespace {
 
 enum class placed { here, apart, some_here };
@@ -54,6 +75,23 @@ BOOST_AUTO_TEST_CASE(messages_of_blocks_that_are_longer_than_a_slice) {
                     exchanges<ddl::direct>(ranks, each, how);
                 }
         });
+}
+
+template <class Ranks>
+void rests_of_blocks(std::initializer_list<std::size_t> rests) {
+    for (const int size : {2, 3})
+        ddl::recording::run(size, [&](ddl::recording& team) {
+            Ranks ranks{team.split(0, team.rank())};
+            constexpr std::size_t slice = ddl::block_slices{true}.bytes() / sizeof(int);
+            for (const std::size_t rest : rests)
+                for (const placed how : {placed::here, placed::some_here})
+                    exchanges<ddl::direct>(ranks, slice + rest, how);
+        });
+}
+
+BOOST_AUTO_TEST_CASE(the_rest_of_a_block_is_cut_alike_on_both_ends) {
+    rests_of_blocks<in_pieces>({1, 100, 1500, 2049, 6144, 6145, 200'000});
+    rests_of_blocks<in_long_pieces>({0, 1500, 200'000, 262'145, 800'000});
 }
 
 BOOST_AUTO_TEST_CASE(in_place_no_more_is_copied_than_a_few_slices) {

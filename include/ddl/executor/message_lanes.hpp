@@ -193,7 +193,7 @@ std::size_t segment_of(const Transport& wire, const Program& program, int round,
     if (cut.long_operand != 0 && bytes >= cut.long_operand && wire.size() == 2 &&
         is_combined(wire, program, round, t) && passage_of(wire, program, round, t) == passage::one_way)
         return cut.operand_length(unit);
-    const bool is_long = bytes > std::max({cut.short_message, cut.short_exchange, cut.short_beside});
+    const bool is_long = bytes > cut.longest_in_pieces();
     return cut.length(bytes, unit, is_long ? passage::one_way : passage_of(wire, program, round, t));
 }
 

@@ -292,8 +292,11 @@ struct block_slices {
 
     /// Bytes of a slice of each block.
     constexpr std::size_t bytes() const noexcept { return std::size_t{near ? 1U : 4U} << 20; }
-    /// Of the last one, which may be short, or take the rest, at most.
-    constexpr std::size_t most_bytes() const noexcept { return near ? bytes() : 2 * bytes(); }
+    /// Of the last one at most. A rest that is so short that it would be cut into pieces goes with it: who posts all slices at once
+    /// does not cut it so.
+    constexpr std::size_t most_bytes(const segmenting& cut) const noexcept {
+        return bytes() + (near ? cut.longest_in_pieces() : bytes());
+    }
     constexpr bool copies_ahead() const noexcept { return !near; }
 };
 
@@ -318,11 +321,14 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
         here.compare();
         const auto program = Chosen::all_to_all(size);
         const std::size_t each = blocks.longest();
+        const segmenting& segments = cut_of(wire);
         const block_slices cut{company_of(wire).near};
         const std::size_t slice = std::max<std::size_t>(cut.bytes() / sizeof(Element), 1);
-        const std::size_t most = std::max<std::size_t>(cut.most_bytes() / sizeof(Element), 1);
-        const std::size_t segment = cut_of(wire).length(each * sizeof(Element), sizeof(Element), passage::both_ways);
-        const bool at_once = in != out && program.rounds() == 1 && segment == slice * sizeof(Element);
+        const std::size_t most = std::max<std::size_t>(cut.most_bytes(segments) / sizeof(Element), 1);
+        const std::size_t slice_bytes = slice * sizeof(Element);
+        const bool is_message = slice_bytes > segments.longest_in_pieces() &&
+                                segments.length(slice_bytes, sizeof(Element), passage::one_way) == slice_bytes;
+        const bool at_once = in != out && program.rounds() == 1 && is_message;
         const auto length = [&](std::size_t begin) { return at_once || each - begin <= most ? each - begin : slice; };
         const std::size_t room = in == out ? std::min(each, most) * static_cast<std::size_t>(size - 1) : 0;
         const std::size_t areas = cut.copies_ahead() && length(0) < each ? 2 : 1;

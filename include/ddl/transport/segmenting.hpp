@@ -56,6 +56,12 @@ struct segmenting {
         if (way == passage::one_way || short_exchange == 0) return short_message;
         return way == passage::both_ways || short_beside == 0 ? short_exchange : short_beside;
     }
+    /// The longest message that is cut as a short one, however it goes.
+    constexpr std::size_t longest_in_pieces() const noexcept {
+        std::size_t most = quick_message;
+        for (const std::size_t each : {short_message, short_exchange, short_beside}) most = each > most ? each : most;
+        return most;
+    }
     /// Bytes of a segment of a message of `message` bytes, in whole elements of `unit` bytes.
     constexpr std::size_t length(std::size_t message, std::size_t unit, passage way) const noexcept {
         return length_up_to(longest_short(way), message, unit);
