@@ -68,7 +68,7 @@ auto all_to_all_init(Transport& ranks, Data&& data) {
 }
 
 /// Sends block `d` of `in` to rank `d`, and receives block `s` of `out` from rank `s`. All ranks call it with equal counts and
-/// types; blocks.
+/// types; blocks. Among up to 46340 ranks, whose pairs an `int` can number.
 template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out>
 void all_to_all(Transport&& ranks, In&& in, Out&& out) {
     require_alike<Checking>(ranks, collective::all_to_all, in, out);

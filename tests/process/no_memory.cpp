@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done where the process has no memory left: the others hear of it, and no thread ends the process.
+#include <ddl/allreduce.hpp>
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/shared_memory.hpp>
+#include <ddl/transport/threads.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "children.hpp"
 
 namespace {
 thread_local int granted = -1;  // before one is refused to this thread; below 0 nothing is
 thread_local bool is_first = false;
+thread_local std::size_t longest_aligned = static_cast<std::size_t>(-1);  // that this thread gets
 std::atomic<bool> refuses_others = false;
 
 bool is_refused() noexcept { return (granted >= 0 && granted-- == 0) || (refuses_others && !is_first); }
@@ -26,6 +33,14 @@ bool is_refused() noexcept { return (granted >= 0 && granted-- == 0) || (refuses
         if (void* const memory = std::malloc(bytes)) return memory;
     throw std::bad_alloc{};
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    const auto each = static_cast<std::size_t>(alignment);
+    if (bytes <= longest_aligned)
+        if (void* const memory = std::aligned_alloc(each, (bytes + each - 1) / each * each)) return memory;
+    throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
@@ -72,4 +87,46 @@ BOOST_AUTO_TEST_CASE(nonblocking_calls_need_none_in_their_thread) {
     });
     const std::vector<outcome> results = ranks.finish();
     BOOST_TEST(results[0].how == outcome::returned, results[0]);
+}
+
+namespace {
+/// Longer than what a rank stages of a call.
+struct long_element {
+    int values[100'000];
+};
+struct added {
+    static constexpr bool commutative = true;
+    long_element operator()(const long_element& a, const long_element& b) const noexcept {
+        long_element both;
+        std::transform(std::begin(a.values), std::end(a.values), std::begin(b.values), std::begin(both.values),
+                       std::plus{});
+        return both;
+    }
+};
+
+template <class Checking>
+void one_rank_cannot_stand_in() {
+    children ranks;
+    ranks.start([] {
+        ddl::threads::run(
+            2,
+            [](ddl::threads& team) {
+                std::vector<long_element> data(2);
+                if (team.rank() == 1) longest_aligned = 100'000;
+                bool failed = false;
+                try {
+                    ddl::allreduce<ddl::direct, Checking>(team, data, added{});
+                } catch (const std::exception&) { failed = true; }
+                EXPECT(failed);
+            },
+            ddl::timeout{60});
+    });
+    const std::vector<outcome> results = ranks.finish();
+    BOOST_TEST(results[0].how == outcome::returned, results[0]);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_staged_is_not_folded_without_a_rank_that_has_no_memory_for_it) {
+    one_rank_cannot_stand_in<ddl::checked>();
+    one_rank_cannot_stand_in<ddl::unchecked>();
 }

@@ -6,6 +6,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <fcntl.h>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -698,6 +700,66 @@ BOOST_AUTO_TEST_CASE(a_process_made_by_fork_ends_beside_the_thread_of_nonblockin
         int calls = 0;
         node->queue().push([&] { ++calls; }).wait();
         EXPECT(calls == 1);
+    });
+    const std::vector<outcome> results = ranks.finish();
+    BOOST_TEST(results[0].how == outcome::returned, results[0]);
+}
+
+namespace {
+/// Forks `times` times while another thread does `busy()` again and again; the children do `act()`, and end soon, with 0.
+template <class Busy, class Act>
+void forks_beside(int times, const Busy& busy, const Act& act) {
+    std::atomic<bool> stop{false};
+    std::thread other{[&] {
+        while (!stop) busy();
+    }};
+    bool well = true;
+    for (int i = 0; i < times && well; ++i) {
+        const ::pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(20);
+            ::_exit(act());
+        }
+        int ended = -1;
+        well = ::waitpid(child, &ended, 0) == child && ended == 0;
+    }
+    stop = true;
+    other.join();
+    EXPECT(well);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_process_made_by_fork_ends_though_a_thread_was_taking_memory) {
+    children ranks;
+    ranks.start([job = fresh_job()] {
+        std::optional<ddl::shared_memory> node{std::in_place, job, 0, 1};
+        const auto memory = node->allocator();
+        forks_beside(
+            1000, [&] { memory.deallocate(memory.allocate(4096), 4096); },
+            [&] {
+                node.reset();
+                return 0;
+            });
+    });
+    const std::vector<outcome> results = ranks.finish();
+    BOOST_TEST(results[0].how == outcome::returned, results[0]);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_made_by_fork_keeps_no_descriptor_that_is_its_parents_own) {
+    children ranks;
+    ranks.start([] {
+        const auto open = [] { return ddl::descriptor{::open("/dev/zero", O_RDONLY | O_CLOEXEC)}; };
+        const auto kept = [] {
+            for (int number = 3; number < 64; ++number) {
+                const std::string entry = "/proc/self/fd/" + std::to_string(number);
+                char file[16] = {};
+                if (::readlink(entry.c_str(), file, sizeof file - 1) > 0 && std::string{file} == "/dev/zero") return 1;
+            }
+            return 0;
+        };
+        ddl::own_descriptor{open};  // its handlers are there from here on
+        forks_beside(
+            300, [&] { ddl::own_descriptor{open}; }, kept);
     });
     const std::vector<outcome> results = ranks.finish();
     BOOST_TEST(results[0].how == outcome::returned, results[0]);

@@ -263,6 +263,11 @@ public:
         try {
             return ranks_.scratch(bytes, scratch_for::stand_in);
         } catch (...) {
+            if (!compares_) {  // nobody would see what is told, and all take what has not been: they are to hear of a failure
+                half_done_.begin(where_);
+                half_done_.tell();
+                throw;
+            }
             call_record& told = described(rank());
             told.what = collective::refused;
             fingerprint_ = fingerprint(told);

@@ -61,18 +61,19 @@ public:
         : ranks_{(settle(from.queue_), std::exchange(from.ranks_, MPI_COMM_NULL))},
           marked_{std::exchange(from.marked_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_},
           numbers_{std::move(from.numbers_)}, id_{from.id_}, placement_{std::move(from.placement_)},
-          limit_{from.limit_}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, calls_{from.calls_},
-          broken_{from.broken_}, told_{from.told_}, fault_{from.fault_}, scratch_{std::move(from.scratch_)},
-          queue_{std::move(from.queue_)} {}
+          limit_{from.limit()}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, calls_{from.calls_},
+          fault_state_{from.fault_state_.load()}, told_{from.told_.load()}, fault_{from.fault_},
+          scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
         if (ranks_ == MPI_COMM_NULL || (queue_ && queue_->is_of_parent()) || !mpi_runtime::is_up()) return;
         mpi_runtime::sweep();
+        bool whole = true;
         try {
             hear();
-        } catch (const error&) { broken_ = true; }
-        if (!broken_) {
+        } catch (const error&) { whole = false; }
+        if (whole && !is_broken()) {
             if (marked_ != MPI_COMM_NULL) MPI_Comm_free(&marked_);
             MPI_Comm_free(&ranks_);
         }
@@ -103,8 +104,8 @@ public:
     MPI_Comm communicator() const noexcept { return ranks_; }
 
     /// Sets how long a wait for a peer may take. Ranks may differ in it.
-    void set_timeout(timeout limit) noexcept { limit_ = limit; }
-    timeout limit() const noexcept { return limit_; }
+    void set_timeout(timeout limit) noexcept { limit_.store(limit, std::memory_order_relaxed); }
+    timeout limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
 
     void begin(const call_site& where) {
         queue_in(queue_, where, rank_).drain();
@@ -115,7 +116,7 @@ public:
         operation_ = where.operation;
         // of what is new the first wait hears. To look costs as much as a short message, and more where ranks share cores
         if (++calls_ % 16 == 0) hear();
-        if (broken_) leave(where);
+        if (is_broken()) leave(where);
     }
     call_queue& queue() { return queue_in(queue_, {name}, rank_); }
 
@@ -166,7 +167,7 @@ public:
 
     void listen(const call_site& where) {
         hear();
-        if (broken_) leave(where);
+        if (is_broken()) leave(where);
     }
 
     /// From now on errors call its ranks by these numbers: those that they have where the whole call is made.
@@ -176,9 +177,7 @@ public:
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
         told_ = true;
-        if (broken_ || !mpi_runtime::is_up()) return;
-        broken_ = true;
-        fault_ = fault{code, words};
+        if (!mpi_runtime::is_up() || !record(fault{code, words})) return;
         try {
             const told_fault word{id_, fault_};
             const char* const bytes = reinterpret_cast<const char*>(&word);
@@ -199,7 +198,7 @@ public:
         if (!sensible) throw senseless_elsewhere(where, rank_);
         MPI_Comm group = MPI_COMM_NULL;
         check(MPI_Comm_split(ranks_, color, key, &group), "MPI_Comm_split");
-        mpi part{owned{group}, limit_};
+        mpi part{owned{group}, limit()};
         part.placement_.crowd_as(placement_);
         return part;
     }
@@ -316,12 +315,22 @@ private:
 
     [[noreturn]] void leave(const call_site& where) {
         const int own = called(rank_);
-        throw std::exchange(told_, true) ? still_broken(fault_, where, own) : peer_gave_up(fault_, where, own);
+        throw told_.exchange(true) ? still_broken(fault_, where, own) : peer_gave_up(fault_, where, own);
+    }
+
+    bool is_broken() const noexcept { return fault_state_.load(std::memory_order_acquire) == 2; }
+    /// The first fault counts. False if there is one.
+    bool record(const fault& what) noexcept {
+        int none = 0;
+        if (!fault_state_.compare_exchange_strong(none, 1)) return false;
+        fault_ = what;
+        fault_state_.store(2, std::memory_order_release);
+        return true;
     }
 
     /// Looks whether a peer has announced a failure.
     void hear() {
-        while (!broken_) {
+        while (!is_broken()) {
             int announced = 0;
             MPI_Status status;
             check(MPI_Iprobe(MPI_ANY_SOURCE, fault_tag, ranks_, &announced, &status), "MPI_Iprobe");
@@ -330,8 +339,7 @@ private:
             check(MPI_Recv(&word, sizeof word, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE),
                   "MPI_Recv");
             if (word.communicator != id_) continue;
-            fault_ = word.what;
-            broken_ = true;
+            record(word.what);
         }
     }
 
@@ -350,7 +358,7 @@ private:
                 }
             } pair{*this, send((rank_ + distance) % size_, &known, 1, meeting_tag),
                    receive(left, &heard, 1, meeting_tag)};
-            patience waiting{limit_};
+            patience waiting{limit()};
             while (!test(pair.came) || !test(pair.sent)) {
                 if (!waiting.pause()) continue;
                 listen(where);
@@ -371,12 +379,12 @@ private:
     std::vector<int> numbers_;  // what errors call its ranks; their own numbers if empty
     std::uint64_t id_ = 0;
     mpi_placement placement_;
-    timeout limit_;
+    std::atomic<timeout> limit_;  // like the fault: who interrupts a call is another thread
     const std::atomic<bool>* mpi_ended_ = nullptr;
     const char* operation_ = name;
     unsigned calls_ = 0;
-    bool broken_ = false;  // whether there is a fault
-    bool told_ = false;    // whether this rank knows of it
+    std::atomic<int> fault_state_{0};  // 0: there is none, 1 while it is written, 2 when it can be read
+    std::atomic<bool> told_{false};    // whether this rank knows of it
     fault fault_;
     heap_scratch scratch_;
     std::unique_ptr<call_queue> queue_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <pthread.h>
+#include <type_traits>
 #include <vector>
 
 namespace ddl {
@@ -21,12 +22,21 @@ public:
         const std::lock_guard lock{all().mutex};
         all().open.push_back(file_.get());
     }
+    /// What `open()` gives: no fork comes before it is known as this process's own.
+    template <class Open>
+        requires std::is_same_v<std::invoke_result_t<const Open&>, descriptor>
+    explicit own_descriptor(const Open& open) {
+        const std::lock_guard lock{all().mutex};
+        file_ = std::make_unique<descriptor>(open());
+        all().open.push_back(file_.get());
+    }
     own_descriptor(own_descriptor&&) noexcept = default;
     own_descriptor& operator=(own_descriptor&&) = delete;
     ~own_descriptor() {
         if (!file_) return;
         const std::lock_guard lock{all().mutex};
         std::erase(all().open, file_.get());
+        file_.reset();  // before the next fork
     }
 
     /// -1 if there is none, as in a child.

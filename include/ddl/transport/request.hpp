@@ -60,7 +60,8 @@ public:
     }
 
     /// Calls `then(failure)` once when the collective is done, `failure` being null if it went well: from the thread that
-    /// carries the collective out, or at once if it is done already. Several are called in the order of their coming. `then` must
+    /// carries the collective out, or at once if it is done already. Those that come before its end are called in the order of their
+    /// coming, one after the other; one that comes later is not held up by them. `then` must
     /// not throw, nor call the communicator. In a thread of ours signals are blocked, which a process that `then` starts inherits.
     void on_completion(std::function<void(std::exception_ptr)> then) const {
         std::unique_lock lock{state_->mutex};

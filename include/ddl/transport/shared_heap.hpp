@@ -61,7 +61,7 @@ public:
     /// Rank `rank`'s heap in `file`. The locks below belong to an opening of a file, so each rank opens it once more; and again for
     /// what it maps, which a process made by fork keeps, while the locks end with this one.
     shared_heap(const descriptor& file, int rank, int size)
-        : locks_{opened_again(file, rank)}, file_{opened_again(file, rank)}, rank_{rank}, size_{size},
+        : locks_{[&] { return opened_again(file, rank); }}, file_{opened_again(file, rank)}, rank_{rank}, size_{size},
           process_{::getpid()}, free_{page, region_bytes - page},
           views_{std::make_unique<std::atomic<std::byte*>[]>(static_cast<std::size_t>(size) * view_sizes)} {}
     shared_heap(const shared_heap&) = delete;
@@ -162,6 +162,7 @@ public:
 
     /// Gives back what `take_zeroed` gave as soon as nobody holds one of the `holders` bytes at `address`.
     void retire(std::uint64_t address, std::size_t bytes, int holders) noexcept {
+        if (inherited()) return;  // the parent's lists, and a lock that another thread of it may have held
         std::lock_guard lock{mutex_};
         retired_.push_back({address, bytes, holders});  // does not throw: `take` made room for one more
     }
