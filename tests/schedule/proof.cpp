@@ -96,6 +96,25 @@ static_assert(shows(broken_ring(3, 1, 0, no_chunk), flaw::bad_chunk, 1, 0, incom
 static_assert(shows(broken_ring(3, 1, 1, a_negative_chunk), flaw::bad_chunk, 1, 1, -1));
 static_assert(shows(broken_ring(3, 1, 2, chunks_past_the_end), flaw::bad_chunk, 1, 2, incoming(3, 2)));
 
+/// A ring that somebody cuts into `Chunks`.
+template <int Chunks>
+struct ring_of : ring {
+    static constexpr int chunks(int) { return Chunks; }
+};
+template <class Schedule>
+constexpr bool has_no_chunks(int size) {
+    const auto is = [](const proof& found) { return shows(found, flaw::bad_chunk, -1, -1, -1); };
+    return is(ddl::prove_allreduce(ddl::allreduce_program<Schedule>(size))) &&
+           is(ddl::prove_reduce_scatter(ddl::reduce_scatter_program<Schedule>(size))) &&
+           is(ddl::prove_all_gather(ddl::all_gather_program<Schedule>(size)));
+}
+static_assert(has_no_chunks<ring_of<0>>(1) && has_no_chunks<ring_of<0>>(5), "nothing holds the vector");
+static_assert(has_no_chunks<ring_of<-30>>(1) && has_no_chunks<ring_of<-30>>(5), "nor does less than nothing");
+struct ring_of_negative_rounds : ring {
+    static constexpr int rounds(int) { return -2; }
+};
+static_assert(ddl::prove_allreduce(ddl::allreduce_program<ring_of_negative_rounds>(3)).what == flaw::wrong_result);
+
 static_assert(shows(broken_ring(3, 1, 1, no_receive), flaw::unmatched, 1, 1, -1), "a send that nobody receives");
 static_assert(shows(broken_ring(3, 0, 1, no_send), flaw::unmatched, 1, 1, incoming(3, 1)),
               "a receive that nobody sends");

@@ -56,6 +56,12 @@ concept program = requires(const Program p, int rank, int round, int index) {
     { p.at(rank, round, index) } -> std::same_as<transfer>;
 };
 
+/// The chunks of a program; 0 also where somebody wrote fewer.
+template <program Program>
+constexpr int chunks_of(const Program& what) noexcept {
+    return what.chunks() < 0 ? 0 : what.chunks();
+}
+
 constexpr int wrap(int value, int size) noexcept {
     const int remainder = value % size;
     return remainder < 0 ? remainder + size : remainder;

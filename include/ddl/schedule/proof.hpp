@@ -15,7 +15,7 @@ namespace ddl {
 enum class flaw : unsigned char {
     none,
     bad_peer,      // a transfer names a rank that does not exist, or the rank itself
-    bad_chunk,     // a transfer names chunks that do not exist, or none
+    bad_chunk,     // a transfer names chunks that do not exist, or none; or the program has none
     unmatched,     // a send that nobody receives, a receive that nobody sends, or both of different chunks
     unready,       // a rank sends a chunk that has no value yet
     overlap,       // a chunk is replaced in a round in which it is also sent, or written twice
@@ -64,7 +64,7 @@ public:
 
     // vectors are filled with a value throughout: clang 14 cannot size one without in a constant expression
     constexpr explicit symbolic_run(const Program& what)
-        : program_{what}, ranks_{what.size()}, chunks_{what.chunks()}, held_(cells(), nothing),
+        : program_{what}, ranks_{what.size()}, chunks_{chunks_of(what)}, held_(cells(), nothing),
           cursor_(index(ranks_), std::size_t{0}), stamp_(index(chunks_), -1), writer_(index(chunks_), action::send) {
         if constexpr (Order == operand_order::ranks) spans_.assign(cells(), span{0, 0});
     }
@@ -98,6 +98,7 @@ public:
     /// Runs all rounds, then asks `wanted(rank, chunk)` for each value in the end; `nothing` stands for "anything".
     template <class Wanted>
     constexpr proof operator()(Wanted wanted) {
+        if (chunks_ == 0) return {flaw::bad_chunk, -1, -1, -1};
         for (int round = 0; round < program_.rounds(); ++round)
             if (const proof found = run(round); !found) return found;
         for (int rank = 0; rank < ranks_; ++rank)
@@ -233,7 +234,7 @@ private:
 /// For each chunk the rank that owns it between reduce-scatter and all-gather; -1 if nobody, -2 if two do.
 template <program Program>
 constexpr proof_vector<int> owners(const Program& halves) {
-    proof_vector<int> result(static_cast<std::size_t>(halves.chunks()), -1);
+    proof_vector<int> result(static_cast<std::size_t>(chunks_of(halves)), -1);
     for (int rank = 0; rank < halves.size(); ++rank)
         for (int i = 0; i < owned_ranges(halves, rank); ++i) {
             const chunk_range range = owned(halves, rank, i);
