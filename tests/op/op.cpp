@@ -13,6 +13,7 @@ using ddl::accumulator_t;
 using ddl::combines;
 using ddl::commutes;
 using ddl::finishes;
+using ddl::names_finish;
 
 namespace {
 
@@ -39,6 +40,28 @@ struct root_of_mean_square {
     using accumulator = double;
     constexpr double operator()(double a, double b) const { return a + b; }
     constexpr double finish(double total, int ranks) const { return total / ranks; }
+};
+
+// A last step that nobody can call.
+struct finish_that_is_not_const : root_of_mean_square {
+    double finish(double total, int ranks) { return total / ranks; }
+};
+struct finish_without_ranks : root_of_mean_square {
+    double finish(double total) const { return total; }
+};
+struct finish_of_a_reference : root_of_mean_square {
+    static double finish(double& total, int ranks) { return total / ranks; }
+};
+struct finish_of_words : root_of_mean_square {
+    template <class Value>
+    std::string_view finish(Value, int) const {
+        return "";
+    }
+};
+/// Not a function: a setting of the op's own.
+struct finish_that_is_a_number : subtract {
+    static constexpr int finish = 1;
+    int start = 0;
 };
 
 struct only_of_halves {
@@ -76,6 +99,12 @@ static_assert(combines<only_of_halves, ddl::half>);
 static_assert(!combines<root_of_mean_square, opaque>);
 
 static_assert(finishes<root_of_mean_square, float> && !finishes<subtract, float>);
+template <class Op>
+constexpr bool in_vain = names_finish<Op, float> && !finishes<Op, float>;
+static_assert(names_finish<root_of_mean_square, float> && !names_finish<subtract, float>);
+static_assert(in_vain<finish_that_is_not_const> && in_vain<finish_without_ranks>);
+static_assert(in_vain<finish_of_a_reference> && in_vain<finish_of_words>);
+static_assert(!names_finish<finish_that_is_a_number, float> && !names_finish<float (*)(float, float), float>);
 static_assert(ddl::finish(root_of_mean_square{}, 12.0, 4) == 3.0);
 static_assert(ddl::finish(subtract{}, 12.0, 4) == 12.0, "an op without a last step leaves its result alone");
 
@@ -92,6 +121,8 @@ static_assert(combines<vouched_for<subtract>, float> && !combines<vouched_for<su
 static_assert(std::is_same_v<accumulator_t<vouched_for<root_of_mean_square>, float>, double>);
 static_assert(std::is_same_v<accumulator_t<vouched_for<only_of_halves>, ddl::half>, ddl::half>);
 static_assert(finishes<vouched_for<root_of_mean_square>, float> && !finishes<vouched_for<subtract>, float>);
+static_assert(in_vain<vouched_for<finish_that_is_not_const>> && in_vain<vouched_for<finish_without_ranks>>);
+static_assert(!names_finish<vouched_for<subtract>, float>);
 static_assert(ddl::op_name<vouched_for<root_of_mean_square>>() == std::string_view{"root_of_mean_square"});
 static_assert(ddl::finish(ddl::commutative(root_of_mean_square{}), 12.0, 4) == 3.0);
 static_assert(ddl::commutative(scaled_sum{0.5f})(2.0f, 4.0f) == 3.0f, "an op with state keeps it");

@@ -174,6 +174,15 @@ consteval bool compose() {
         if constexpr (!combines<Op, Element>)
             static_assert(combines<Op, Element>,
                           "ddl: this op has no meaning for this element; pick another, or give yours an operator()");
+        else if constexpr (!element<accumulator_t<Op, Element>>)
+            static_assert(
+                element<accumulator_t<Op, Element>>,
+                "ddl: this op accumulates in what is no element; name an accumulator that is trivially copyable");
+        else if constexpr (names_finish<Op, Element> && !finishes<Op, Element>)
+            static_assert(
+                finishes<Op, Element>,
+                "ddl: this op has a finish that cannot be called; write finish(accumulated, ranks) const, which "
+                "returns what converts to the element");
         else if constexpr (commutes<Op> || std::same_as<Schedule, tuned>) return true;
         else if constexpr (!in_rank_order<Schedule, ordered_as>)
             static_assert(in_rank_order<Schedule, ordered_as>,

@@ -40,6 +40,14 @@ concept finishes = requires(const Op op, const accumulator_t<Op, Element> accumu
     static_cast<Element>(op.finish(accumulated, ranks));
 };
 
+/// `Op` has a `finish`, be it one that cannot be called: not `const`, of other parameters, or of a result that is no element.
+/// Not seen are several, or a template, of which none takes what is accumulated.
+template <class Op, class Element>
+inline constexpr bool names_finish =
+    requires { requires std::is_member_function_pointer_v<decltype(&Op::finish)>; } || requires {
+        requires std::is_function_v<std::remove_pointer_t<decltype(&Op::finish)>>;
+    } || requires(Op& op, accumulator_t<Op, Element>& accumulated, int ranks) { op.finish(accumulated, ranks); };
+
 /// `Op` turns two values of `Element` into one: true of `sum` and `float`, false of `bit_and` and `float`.
 template <class Op, class Element>
 concept combines = folds<Op, accumulator_t<Op, Element>> &&
@@ -87,6 +95,9 @@ struct commutative_op {
         return op.finish(accumulated, ranks);
     }
 };
+
+template <class Op, class Element>
+inline constexpr bool names_finish<commutative_op<Op>, Element> = names_finish<Op, Element>;
 
 /// `op`, for which you vouch that `op(a, b)` equals `op(b, a)`: every schedule is then open to it.
 template <class Op>
