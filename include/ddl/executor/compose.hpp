@@ -100,6 +100,12 @@ inline constexpr bool in_rank_order =
         }
     });
 
+/// Ranks that some executor makes calls over: they send messages, share memory, or stand above others that do.
+template <class Transport>
+concept carries_calls = message_transport<Transport> || memory_transport<Transport> || clustered_transport<Transport> ||
+                        stacked_transport<Transport> || grid_transport<Transport> || staging_transport<Transport> ||
+                        device_message_transport<Transport> || requires { Transport::chooses_schedule; };
+
 /// What may be named over levels with a library inside: the schedule across nodes, in a hierarchy whose inner is the library's.
 template <class Schedule>
 concept across_a_library = std::same_as<Schedule, tuned> || std::same_as<typename Schedule::inner, direct>;
@@ -118,6 +124,10 @@ consteval bool compose() {
     } else if constexpr (!communicator<Transport>) {
         static_assert(communicator<Transport>,
                       "ddl: this is no transport; pass a ddl::threads, ddl::shared_memory, ddl::mpi or ddl::cluster");
+    } else if constexpr (!carries_calls<Transport>) {
+        static_assert(carries_calls<Transport>,
+                      "ddl: this communicator has neither messages nor memory; "
+                      "static_assert(ddl::message_transport<yours>) says what is missing");
     } else if constexpr (std::is_const_v<Element>) {
         static_assert(!std::is_const_v<Element>, "ddl: the output is const; pass a range that can be written to");
     } else if constexpr (std::is_pointer_v<Element> || std::is_array_v<Element>) {
