@@ -72,6 +72,18 @@ BOOST_AUTO_TEST_CASE(a_list_begins_empty_and_keeps_its_order) {
     BOOST_TEST(transfers[2].peer == 4);
 }
 
+BOOST_AUTO_TEST_CASE(a_list_drops_what_it_has_no_room_for) {
+    struct {
+        transfer_list<2> transfers;
+        transfer behind{action::receive, 7, 8, 9};
+    } memory;
+    for (const int peer : {5, 3, 4}) memory.transfers.push({action::send, peer, 0});
+    memory.transfers.push_circular(action::send, 6, 1, 2, 2);
+    BOOST_TEST(memory.transfers.size() == 2);
+    BOOST_TEST(memory.transfers[1].peer == 3);
+    BOOST_TEST((memory.behind == transfer{action::receive, 7, 8, 9}));
+}
+
 BOOST_DATA_TEST_CASE(pieces_of_a_circle_cover_each_chunk_once, data::xrange(1, 9), chunks) {
     for (int first = 0; first < chunks; ++first)
         for (int count = 0; count <= chunks; ++count) {

@@ -35,7 +35,10 @@ struct transfer_list {
     int length = 0;
     constexpr int size() const noexcept { return length; }
     constexpr const transfer& operator[](int index) const noexcept { return items[index]; }
-    constexpr void push(const transfer& next) noexcept { items[length++] = next; }
+    /// Drops what has no room, which the proof then misses.
+    constexpr void push(const transfer& next) noexcept {
+        if (length < Capacity) items[length++] = next;
+    }
     /// Adds `count` chunks from `chunk` on in a circle of `chunks`: one transfer, or two where the circle closes.
     constexpr void push_circular(action what, int peer, int chunk, int count, int chunks) noexcept {
         const int straight = count < chunks - chunk ? count : chunks - chunk;
