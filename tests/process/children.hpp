@@ -83,12 +83,7 @@ public:
         return results;
     }
 
-private:
-    struct process {
-        pid_t process;
-        int report;
-    };
-
+    /// How it goes in this process.
     static outcome run(const std::function<void()>& body) {
         outcome result;
         try {
@@ -104,6 +99,12 @@ private:
         }
         return result;
     }
+
+private:
+    struct process {
+        pid_t process;
+        int report;
+    };
 
     unsigned seconds_;
     std::vector<process> running_;

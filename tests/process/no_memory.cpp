@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done where the process has no memory left: the others hear of it, and no thread ends the process.
 #include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
 #include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/recording.hpp>
 #include <ddl/transport/shared_memory.hpp>
 #include <ddl/transport/threads.hpp>
 
@@ -12,8 +14,10 @@
 #include <cstdlib>
 #include <functional>
 #include <iterator>
+#include <latch>
 #include <new>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "children.hpp"
@@ -25,6 +29,62 @@ thread_local std::size_t longest_aligned = static_cast<std::size_t>(-1);  // tha
 std::atomic<bool> refuses_others = false;
 
 bool is_refused() noexcept { return (granted >= 0 && granted-- == 0) || (refuses_others && !is_first); }
+
+/// Three ranks that run `body(communicator)`, and leave when all are done with it.
+struct in_processes {
+    template <class Body>
+    static std::vector<outcome> run(const Body& body) {
+        const std::string job = fresh_job();
+        children ranks;
+        for (int rank = 0; rank < 3; ++rank)
+            ranks.start([&, rank] {
+                ddl::shared_memory node{job, rank, 3, ddl::timeout{20}};
+                ddl::shared_memory end{job + "-end", rank, 3, ddl::timeout{60}};
+                const outcome result = children::run([&] { body(node); });
+                granted = -1;
+                ddl::barrier(end);
+                if (result.how == outcome::threw_error) throw ddl::error(result.code, "", -1, -1, "%s", result.words);
+                EXPECT(result.how == outcome::returned);
+            });
+        return ranks.finish();
+    }
+};
+/// The same in threads of this process.
+template <class Transport>
+struct in_threads {
+    template <class Body>
+    static std::vector<outcome> run(const Body& body) {
+        std::vector<outcome> results(3);
+        std::latch done{3};
+        const auto on_rank = [&](Transport& team) {
+            team.set_timeout(ddl::timeout{20});
+            results[static_cast<std::size_t>(team.rank())] = children::run([&] { body(team); });
+            granted = -1;
+            done.arrive_and_wait();
+        };
+        Transport::run(3, on_rank);
+        return results;
+    }
+};
+using those_that_share_memory = std::tuple<in_threads<ddl::threads>, in_processes>;
+using every_place = std::tuple<in_threads<ddl::threads>, in_processes, in_threads<ddl::recording>>;
+
+/// Refuses rank 1 memory once, each time later in `call(ranks, from_here)`, until it no longer comes to that: the others meet `told`.
+template <class Place, class Call>
+void all_hear(ddl::errc told, const char* words, const Call& call) {
+    int allocations = 0;
+    for (;; ++allocations) {
+        const std::vector<outcome> results =
+            Place::run([&](auto& ranks) { call(ranks, [&] { granted = ranks.rank() == 1 ? allocations : -1; }); });
+        if (results[1].how == outcome::returned) break;
+        BOOST_TEST_REQUIRE((results[1].is(ddl::errc::out_of_memory) && results[1].mentions("no memory is left")),
+                           allocations << ": " << results[1]);
+        for (const std::size_t other : {0U, 2U})
+            BOOST_TEST_REQUIRE((results[other].is(told) && results[other].mentions(words)),
+                               allocations << ": " << results[other]);
+    }
+    BOOST_TEST(allocations > 0);
+}
 }  // namespace
 
 // not inline: g++ would take what it sees for a mismatch
@@ -129,4 +189,47 @@ void one_rank_cannot_stand_in() {
 BOOST_AUTO_TEST_CASE(what_cannot_be_staged_is_not_folded_without_a_rank_that_has_no_memory_for_it) {
     one_rank_cannot_stand_in<ddl::checked>();
     one_rank_cannot_stand_in<ddl::unchecked>();
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(the_others_hear_of_a_split_that_lacks_it, Place, those_that_share_memory) {
+    all_hear<Place>(ddl::errc::out_of_memory, "a peer gave up [split, rank 1: no memory is left]",
+                    [](auto& ranks, auto from_here) {
+                        ddl::barrier(ranks);
+                        from_here();
+                        auto part = ranks.split(0, -ranks.rank());
+                        granted = -1;
+                        ddl::barrier(part);
+                        ddl::barrier(ranks);
+                    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_nonblocking_call_that_cannot_be_put_by_is_refused, Place, every_place) {
+    all_hear<Place>(ddl::errc::mismatch, "see its own error", [](auto& ranks, auto from_here) {
+        int before = 1, value = 1;
+        const auto earlier = ddl::allreduce_async(ranks, std::span{&before, 1});
+        const auto call = [&] {
+            from_here();
+            const auto made = ddl::allreduce_async(ranks, std::span{&value, 1});
+            granted = -1;
+            made.wait();
+        };
+        const outcome result = children::run(call);
+        granted = -1;
+        ddl::barrier(ranks);  // as good as before
+        EXPECT(earlier.test() && before == 3);
+        if (result.how == outcome::threw_error) throw ddl::error(result.code, "", -1, -1, "%s", result.words);
+        EXPECT(result.how == outcome::returned && value == 3);
+    });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(one_that_is_not_compared_breaks_the_communicator, Place, every_place) {
+    all_hear<Place>(ddl::errc::out_of_memory, "[start, rank 1: no memory is left]", [](auto& ranks, auto from_here) {
+        int value = 1;
+        from_here();
+        const auto made = ddl::allreduce_async<ddl::tuned, ddl::unchecked>(ranks, std::span{&value, 1});
+        granted = -1;
+        made.wait();
+        EXPECT(value == 3);
+        ddl::barrier(ranks);
+    });
 }

@@ -23,6 +23,22 @@ text explain(const Plan& plan) {
     return plan.explanation();
 }
 
+/// What `push()` gives, which puts a call by for later. If there is no memory for that, the others hear of it, who would wait for
+/// this rank in the call.
+template <class Checking, class Transport, class Push>
+request put_by(Transport& ranks, const Push& push) {
+    try {
+        return push();
+    } catch (const std::bad_alloc&) {}
+    const error lack(errc::out_of_memory, "start", rank_in(ranks), -1, "no memory is left");
+    if constexpr (checking_policy<Checking>)
+        if (!Checking::compares) {  // nobody would look for a refusal
+            ranks.queue().drain();
+            ranks.fail(lack.code(), lack.what());
+        }
+    refuse<Checking>(ranks, lack);
+}
+
 /// Hands a plan, or a call and the `Checking` it is made with, to the communicator's queue. It is copied; its buffers are not.
 ///
 /// A transport whose calls return before their work is done offers `defer()`: called here, in the caller's thread, and its
@@ -34,15 +50,18 @@ auto start(Transport& ranks, Call call) {
         return request{};
     } else if constexpr (requires { ranks.defer().done(); }) {
         auto work = prepared<Checking>(ranks, [&] { return ranks.defer(); });
-        return ranks.queue().push(
-            [&ranks, run = std::move(call), work]() mutable {
-                prepared<Checking>(ranks, [&] { work.begin(); });
-                run();
-                work.end();
-            },
-            [work]() mutable { return work.done(); });
+        return put_by<Checking>(ranks, [&] {
+            return ranks.queue().push(
+                [&ranks, run = std::move(call), work]() mutable {
+                    prepared<Checking>(ranks, [&] { work.begin(); });
+                    run();
+                    work.end();
+                },
+                [work]() mutable { return work.done(); });
+        });
     } else {
-        return ranks.queue().push([run = std::move(call)]() mutable { run(); });
+        return put_by<Checking>(ranks,
+                                [&] { return ranks.queue().push([run = std::move(call)]() mutable { run(); }); });
     }
 }
 /// What `allreduce_init` and the like return.

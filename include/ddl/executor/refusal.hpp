@@ -16,6 +16,10 @@ void tell_refusal(Transport& ranks) {
             barrier_over<direct, checked>(ranks, collective::refused);
         } catch (const error&) {
             // the news of this rank, which the others get; it has its own
+        } catch (const std::bad_alloc&) {  // not even for that is there memory
+            const error lack(errc::out_of_memory, to_string(collective::refused), ranks.rank(), -1,
+                             "no memory is left");
+            ranks.fail(lack.code(), lack.what());
         }
     }
 }

@@ -134,6 +134,18 @@ public:
     }
 
 protected:
+    /// What `work()` gives. Of a lack of memory that it meets between its waits the others hear, too.
+    template <class Work>
+    auto or_tell(const call_site& where, const Work& work) {
+        try {
+            return work();
+        } catch (const error&) { throw; } catch (const std::exception&) {  // taken for that, as in `failure_of`
+            const error lack(errc::out_of_memory, where.operation, called(rank_), where.round, "no memory is left");
+            fail(lack.code(), lack.what());
+            throw lack;
+        }
+    }
+
     static void tell(const rank_memory& group, errc code, const char* words) noexcept {
         auto& record = group.first_fault();
         int none = 0;
@@ -221,6 +233,7 @@ private:
         } else if (!waiting.expired()) {
             return;
         }
+        if (ended >= 0) listen(where);  // it may have said why meanwhile
         error failure = ended >= 0 ? error(errc::peer_lost, where.operation, called(rank_), where.round,
                                            "rank %d has ended; start the job again", called(ended))
                                    : did_not_arrive(where, called(rank_), called(peer), waiting.limit());

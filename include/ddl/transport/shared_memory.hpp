@@ -109,17 +109,19 @@ public:
     /// blocks.
     shared_memory split(int color, int key) {
         const call_site where{"split"};
-        const std::vector<int> group = members(color, key, where);
+        const std::vector<int> group = or_tell(where, [&] { return members(color, key, where); });
         int place = 0;
         while (group[static_cast<std::size_t>(place)] != rank()) ++place;
         const int ranks = static_cast<int>(group.size());
+        std::optional<membership> mine;  // until the others know why this rank gives up
         try {
-            std::optional<membership> mine;
-            if (place == 0) mine.emplace(membership::found(seat().heap(), ranks, uncrowded()));
-            const auto leaders = exchange(mine ? mine->address() : 0, where);
-            if (!mine) mine.emplace(seat().heap(), leaders[static_cast<std::size_t>(group[0])], place, ranks);
-            exchange(0, where);  // until here a rank without its lock does not look ended
-            return shared_memory{std::move(*mine), *this};
+            return or_tell(where, [&] {
+                if (place == 0) mine.emplace(membership::found(seat().heap(), ranks, uncrowded()));
+                const auto leaders = exchange(mine ? mine->address() : 0, where);
+                if (!mine) mine.emplace(seat().heap(), leaders[static_cast<std::size_t>(group[0])], place, ranks);
+                exchange(0, where);  // until here a rank without its lock does not look ended
+                return shared_memory{std::move(*mine), *this};
+            });
         } catch (const error& failure) {
             fail(failure.code(), failure.what());
             throw;
@@ -184,9 +186,9 @@ private:
         : memory_ranks{from.seat.memory(), from.seat.rank(), from.seat.size(), limit},
           seats_{std::make_shared<membership>(std::move(from.seat))}, job_name_{from.job_name.release()} {}
     shared_memory(membership&& seat, const shared_memory& from)
-        : memory_ranks{seat.memory(), seat.rank(), seat.size(), from.limit(), from.lineage()},
-          seats_{std::make_shared<membership>(std::move(seat))} {
+        : memory_ranks{seat.memory(), seat.rank(), seat.size(), from.limit(), from.lineage()}, seats_(1) {
         seats_.insert(seats_.end(), from.seats_.begin(), from.seats_.end());
+        seats_.front() = std::make_shared<membership>(std::move(seat));  // whole until there is memory for all
     }
 
     membership& seat() const noexcept { return *seats_.front(); }

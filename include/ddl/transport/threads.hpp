@@ -45,17 +45,7 @@ public:
     /// A team of the ranks that pass the same `color`, ordered by `key`, then by rank. All ranks call it; blocks.
     threads split(int color, int key) {
         const call_site where{"split"};
-        const std::vector<int> part = members(color, key, where);
-        int place = 0;
-        while (part[static_cast<std::size_t>(place)] != rank()) ++place;
-        const int ranks = static_cast<int>(part.size());
-        std::shared_ptr<group>& offer = group_->offers[static_cast<std::size_t>(part[0])];
-        if (place == 0) offer = std::make_shared<group>(ranks, uncrowded(), group_->memory);
-        exchange(0, where);
-        std::shared_ptr<group> ours = offer;
-        exchange(0, where);  // until here the offer stays, and for good if this rank gives up: a peer may still look
-        if (place == 0) offer.reset();
-        return {std::move(ours), place, ranks, limit(), *this};
+        return or_tell(where, [&] { return part_of(members(color, key, where), where); });
     }
 
     /// Whether a peer's communicator has gone.
@@ -100,6 +90,19 @@ private:
         std::vector<std::atomic<bool>> left;         // whether a rank's communicator has gone
         std::vector<std::shared_ptr<group>> offers;  // during a split, by the first rank of each part
     };
+
+    threads part_of(const std::vector<int>& part, const call_site& where) {
+        int place = 0;
+        while (part[static_cast<std::size_t>(place)] != rank()) ++place;
+        const int ranks = static_cast<int>(part.size());
+        std::shared_ptr<group>& offer = group_->offers[static_cast<std::size_t>(part[0])];
+        if (place == 0) offer = std::make_shared<group>(ranks, uncrowded(), group_->memory);
+        exchange(0, where);
+        std::shared_ptr<group> ours = offer;
+        exchange(0, where);  // until here the offer stays, and for good if this rank gives up: a peer may still look
+        if (place == 0) offer.reset();
+        return {std::move(ours), place, ranks, limit(), *this};
+    }
 
     threads(std::shared_ptr<group> shared, int rank, int ranks, timeout limit)
         : memory_ranks{shared->view(), rank, ranks, limit}, group_{std::move(shared)} {}
