@@ -69,6 +69,55 @@ BOOST_AUTO_TEST_CASE(a_call_that_finds_no_memory_is_not_begun_and_the_others_hea
     }
 }
 
+BOOST_AUTO_TEST_CASE(the_others_hear_of_tensors_for_which_there_is_no_list) {
+    bool lacks = true;
+    int times = 0;
+    for (int allocations = 0; lacks; ++allocations) {
+        ddl_communicator* ranks = nullptr;
+        REQUIRE_OK(ddl_split(world(), 0, rank(), &ranks));
+        REQUIRE_OK(ddl_set_timeout(ranks, 20));
+        float values[] = {1, 2, 3};
+        void* const data[] = {&values[0], &values[1]};
+        const std::size_t counts[] = {1, 2};
+        const auto run = [&] { return ddl_run_allreduce_n(ranks, data, counts, 2, DDL_FLOAT, DDL_SUM); };
+        const bool last = rank() == size() - 1;
+        const ddl_status status = last ? with_memory_for(allocations, run) : run();
+        lacks = everywhere(status != DDL_OK);
+        times += lacks;
+        if (lacks) {
+            if (last) expect_failure(DDL_OUT_OF_MEMORY, "no", status);
+            else expect_failure(DDL_MISMATCH, "see its own error", status);
+            REQUIRE_OK(ddl_run_barrier(ranks));  // as good as before
+        } else {
+            BOOST_TEST(values[2] == static_cast<float>(3 * size()));
+        }
+        REQUIRE_OK(ddl_close(ranks));
+        BOOST_TEST_REQUIRE(allocations < 1000);
+    }
+    BOOST_TEST(times > 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_others_hear_of_a_split_that_finds_no_memory) {
+    bool lacks = true;
+    for (int allocations = 0; lacks; ++allocations) {
+        ddl_communicator* ranks = nullptr;
+        REQUIRE_OK(ddl_split(world(), 0, rank(), &ranks));
+        REQUIRE_OK(ddl_set_timeout(ranks, 20));
+        ddl_communicator* part = nullptr;
+        const auto split = [&] { return ddl_split(ranks, 0, rank(), &part); };
+        const bool last = rank() == size() - 1;
+        ddl_status status = last ? with_memory_for(allocations, split) : split();
+        if (last && status != DDL_OK) expect_failure(DDL_OUT_OF_MEMORY, "no memory is left", status);
+        if (status == DDL_OK) status = ddl_run_barrier(part);  // where those hear of it who were done
+        BOOST_TEST(status != DDL_TIMEOUT);
+        lacks = everywhere(status != DDL_OK);
+        BOOST_TEST((status != DDL_OK) == lacks);
+        REQUIRE_OK(ddl_close(part));
+        REQUIRE_OK(ddl_close(ranks));
+        BOOST_TEST_REQUIRE(allocations < 1000);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_refusal_that_finds_no_memory_is_one) {
     ddl_communicator* alone = nullptr;
     REQUIRE_OK(ddl_split(world(), rank(), 0, &alone));

@@ -97,10 +97,11 @@ constexpr row row_of(const char* transport, const char* element_name, const char
                nullptr};
     result.run = [](void* ranks, const task& asked, const listener& heard) noexcept {
         return guarded(heard, to_string(What), [&] {
-            if constexpr (What == collective::allreduce_n)
-                allreduce_n<typename types::schedule>(*static_cast<typename types::transport*>(ranks),
-                                                      tensors_of<element>(asked), typename types::op{});
-            else plan_of<Plan>(ranks, asked)();
+            if constexpr (What == collective::allreduce_n) {
+                auto& team = *static_cast<typename types::transport*>(ranks);
+                allreduce_n<typename types::schedule>(
+                    team, prepared<checked>(team, [&] { return tensors_of<element>(asked); }), typename types::op{});
+            } else plan_of<Plan>(ranks, asked)();
         });
     };
     result.explain = [](void* ranks, const task& asked) { return plan_of<Plan>(ranks, asked).explanation(); };
