@@ -11,13 +11,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <latch>
 #include <new>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <tuple>
+#include <unistd.h>
 #include <vector>
 
 #include "children.hpp"
@@ -27,6 +31,7 @@ thread_local int granted = -1;  // before one is refused to this thread; below 0
 thread_local bool is_first = false;
 thread_local std::size_t longest_aligned = static_cast<std::size_t>(-1);  // that this thread gets
 std::atomic<bool> refuses_others = false;
+int sent_before = -1;  // messages before one of this process is refused; below 0 none is
 
 bool is_refused() noexcept { return (granted >= 0 && granted-- == 0) || (refuses_others && !is_first); }
 
@@ -104,6 +109,12 @@ void all_hear(ddl::errc told, const char* words, const Call& call) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
+extern "C" ssize_t sendmsg(int to, const msghdr* message, int flags) {
+    if (sent_before < 0 || sent_before-- != 0) return ::syscall(SYS_sendmsg, to, message, flags);
+    errno = ENOBUFS;
+    return -1;
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_without_memory_is_not_waited_for_while_ranks_meet) {
     int times_told = 0;
     for (int allocations = 0;; ++allocations) {
@@ -130,6 +141,31 @@ BOOST_AUTO_TEST_CASE(a_rank_without_memory_is_not_waited_for_while_ranks_meet) {
         BOOST_TEST_REQUIRE((told || results[1].is(ddl::errc::peer_lost)), allocations << ": " << results[1]);
     }
     BOOST_TEST(times_told > 0);
+}
+
+BOOST_AUTO_TEST_CASE(nor_is_one_that_the_system_lets_say_nothing) {
+    for (const int lacks : {0, 1}) {
+        for (int sent = 0;; ++sent) {
+            const std::string job = fresh_job();
+            children ranks;
+            for (const int rank : {0, 1, 2})
+                ranks.start([&, rank] {
+                    if (rank == lacks) sent_before = sent;
+                    ddl::shared_memory node{job, rank, 3, ddl::timeout{20}};
+                    sent_before = -1;
+                    node.exchange(0, {"test"});
+                });
+            const std::vector<outcome> results = ranks.finish();
+            const outcome& failed = results[static_cast<std::size_t>(lacks)];
+            if (failed.how == outcome::returned) {
+                BOOST_TEST(sent > 1);
+                break;
+            }
+            BOOST_TEST_REQUIRE((failed.is(ddl::errc::system) && failed.mentions("sendmsg: ")), sent << ": " << failed);
+            for (const outcome& each : results)
+                BOOST_TEST_REQUIRE((each.is(ddl::errc::system) || each.is(ddl::errc::peer_lost)), sent << ": " << each);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(nonblocking_calls_need_none_in_their_thread) {

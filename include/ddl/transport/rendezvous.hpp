@@ -57,7 +57,7 @@ public:
             if (absent > 0 && now() >= deadline_ + 1) end(errc::timeout, missing(present, limit_));
             admit();
         }
-        for (const guest& each : guests_) each.socket.send(note{.what = note::go});
+        for (const guest& each : guests_) say(each.socket, note{.what = note::go});
         // from here nobody can connect, yet the name stays taken; who still waits is another run's, and tries again
         ::shutdown(name_.number(), SHUT_RDWR);
         guests_.clear();
@@ -84,11 +84,11 @@ public:
     /// The others: report ready, and return when all ranks are.
     template <class Present>
     void await_all(Present present) {
-        socket_.send(note{.what = note::ready});
+        say(socket_, note{.what = note::ready});
         note answer;
         descriptor nothing;
         if (!hear(answer, nothing)) {
-            socket_.send(note{.what = note::impatient, .limit = limit_});
+            say(socket_, note{.what = note::impatient, .limit = limit_});
             deadline_ += 1;  // for rank 0 to say who is missing, to all in the same words
             if (!hear(answer, nothing)) throw failure(errc::timeout, missing(present, limit_));
         }
@@ -100,8 +100,11 @@ public:
 
     /// Tells the others what made this rank leave before the end.
     void give_up(const error& why) noexcept {
-        if (rank_ != 0) socket_.send(refusal(why.code(), why.what()));
-        else if (name_) turn_away(why.code(), about("rank 0 gave up [%s]", why.what()));
+        if (rank_ != 0) {
+            note words = refusal(why.code(), why.what());
+            words.rank = rank_;  // of which rank 0 may not have heard
+            socket_.send(words);
+        } else if (name_) turn_away(why.code(), about("rank 0 gave up [%s]", why.what()));
     }
 
 private:
@@ -162,6 +165,15 @@ private:
         }
     }
 
+    /// Who has closed the other end has left word why, which is heard, or has ended.
+    void say(const local_socket& to, const note& words, const descriptor* file = nullptr) const {
+        const int refusal = to.send(words, file);
+        for (const int none : {0, EPIPE, ECONNRESET, ECONNREFUSED, ENOTCONN})
+            if (refusal == none) return;
+        errno = refusal;
+        throw refused_by_system(operation, rank_, "sendmsg");
+    }
+
     local_socket open_socket() const {
         local_socket socket = local_socket::open();
         if (!socket) throw refused_by_system(operation, rank_, "socket");
@@ -195,11 +207,12 @@ private:
                 end(errc::peer_lost, about("rank %d ended while the ranks met; start the job again", from.rank));
             return false;
         }
-        if (from.rank >= 0 && words.what == note::refusal)
-            end(words.code, about("rank %d gave up [%s]", from.rank, words.words));
+        const bool is_ours = std::memcmp(words.magic, note{}.magic, sizeof words.magic) == 0;
+        if (is_ours && words.what == note::refusal)
+            end(words.code, about("rank %d gave up [%s]", words.rank, words.words));
         if (from.rank >= 0 && words.what == note::impatient) end(errc::timeout, missing(present, words.limit));
         if (from.rank >= 0) return words.what == note::ready;
-        if (std::memcmp(words.magic, note{}.magic, sizeof words.magic) != 0 || words.what != note::greeting)
+        if (!is_ours || words.what != note::greeting)
             end(errc::mismatch, about("a process with another version of ddl came; build all ranks with the same one"));
         if (words.size != size_ || words.rank < 1 || words.rank >= size_)
             end(errc::mismatch, about("rank %d came with %d ranks in all, rank 0 with %d; pass one size everywhere",
@@ -210,7 +223,7 @@ private:
                     about("rank %d came twice; give each process a rank of its own, each job its own name",
                           words.rank));
         from.rank = words.rank;
-        from.socket.send(note{.what = note::file}, &file);
+        say(from.socket, note{.what = note::file}, &file);
         return false;
     }
 
@@ -243,7 +256,7 @@ private:
         if (const uid_t user = socket_.user(); user != ::geteuid())
             throw failure(errc::system,
                           about("user %u has taken the name; choose another one", static_cast<unsigned>(user)));
-        socket_.send(note{.what = note::greeting, .rank = rank_, .size = size_});
+        say(socket_, note{.what = note::greeting, .rank = rank_, .size = size_});
         return true;
     }
 
