@@ -645,10 +645,10 @@ BOOST_AUTO_TEST_CASE(leaves_the_memory_of_its_parent_to_its_parts_and_its_place_
 BOOST_AUTO_TEST_CASE(hears_of_a_failure_of_its_parent) {
     run(4, [](ddl::shared_memory& node) {
         ddl::shared_memory group = node.split(node.rank() % 2, 0);
-        node.exchange(0, here);
-        if (node.rank() == 3) node.fail(ddl::errc::system, "rank 3 gave up");
         bool hears = false;
         try {
+            node.exchange(0, here);  // in which others may still be
+            if (node.rank() == 3) node.fail(ddl::errc::system, "rank 3 gave up");
             for (;;) group.exchange(0, here);
         } catch (const ddl::error& failure) { hears = std::strstr(failure.what(), "rank 3 gave up") != nullptr; }
         EXPECT(hears);
