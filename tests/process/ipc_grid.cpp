@@ -492,8 +492,9 @@ BOOST_DATA_TEST_CASE(a_process_that_dies_is_told_to_the_others,
         ranks.start([&, rank] {
             node_type node{job, rank, 3, ddl::timeout{100}};
             grid team{node, gpu_of(which, rank)};
-            device_values<int> values{team.device(), 50'000};
-            fill(values.span(), rank);
+            // goes with the device: who throws leaves a grid that may be at work, for which cudaFree would wait
+            const std::span values{reinterpret_cast<int*>(team.device().take(200'000)), 50'000};
+            fill(values, rank);
             ddl::allreduce(team, values);
             if (rank == 1) {
                 under_way.leave();
