@@ -35,7 +35,7 @@ struct transfer_list {
     int length = 0;
     constexpr int size() const noexcept { return length; }
     constexpr const transfer& operator[](int index) const noexcept { return items[index]; }
-    /// Drops what has no room, which the proof then misses.
+    /// Drops what has no room: the proof then finds that something is lacking.
     constexpr void push(const transfer& next) noexcept {
         if (length < Capacity) items[length++] = next;
     }
