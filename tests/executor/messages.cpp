@@ -655,6 +655,48 @@ BOOST_AUTO_TEST_CASE(of_such_ranks_each_has_what_is_long_from_the_root) {
     BOOST_TEST(is(explained<housed>(4, 3 << 20, broadcast), "chain"), "where messages cost little");
 }
 
+// Ranks of one host that share cores, and pass only long messages whole.
+struct long_whole : settled {
+    explicit long_whole(ddl::recording&& from) : settled{std::move(from), true} {}
+    static constexpr bool uncrowded() noexcept { return false; }
+};
+template <>
+inline constexpr ddl::segmenting ddl::host_segments_of<long_whole> = ddl::host_segments_of<housed>;
+struct dealt_long_whole : long_whole {
+    using long_whole::long_whole;
+    static constexpr bool dealt_in_turn() noexcept { return true; }
+};
+template <>
+inline constexpr ddl::segmenting ddl::host_segments_of<dealt_long_whole> = ddl::host_segments_of<housed>;
+
+BOOST_AUTO_TEST_CASE(of_ranks_that_share_cores_and_pass_long_messages_whole_few_long_ones_go_out) {
+    const auto allreduce = [](auto& ranks, auto& data) { return ddl::allreduce_init(ranks, data); };
+    const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
+    const auto reduce = [](auto& ranks, auto& data) { return ddl::reduce_init(ranks, data); };
+    const auto all_gather = [](auto& ranks, auto& data) {
+        return ddl::all_gather_init(ranks, std::span{data}.first(data.size() / static_cast<std::size_t>(ranks.size())),
+                                    data);
+    };
+    for (const int size : {3, 5, 7}) BOOST_TEST(is(explained<long_whole>(size, 64'000, allreduce), "tree"));
+    BOOST_TEST(is(explained<long_whole>(8, 64'000, allreduce), "tree"));
+    BOOST_TEST(is(explained<dealt_long_whole>(8, 64'000, allreduce), "recursive_halving"));
+    BOOST_TEST(is(explained<long_whole>(4, 64'000, allreduce), "recursive_halving"));
+    BOOST_TEST(is(explained<long_whole>(5, 300'000, allreduce), "recursive_halving"));
+    for (const int size : {3, 4, 5, 6, 7, 8}) {
+        BOOST_TEST(is(explained<long_whole>(size, 60'000, broadcast), "direct"));
+        BOOST_TEST(is(explained<long_whole>(size, 3 << 20, broadcast), "direct"));
+        BOOST_TEST(is(explained<long_whole>(size, 2'000, broadcast), "tree"));
+        BOOST_TEST(is(explained<long_whole>(size, 1 << 20, reduce), "tree"));
+        BOOST_TEST(is(explained<long_whole>(size, static_cast<std::size_t>(size) * 8'000, all_gather), "direct"));
+    }
+    BOOST_TEST(is(explained<long_whole>(9, 3 << 20, broadcast), "recursive_halving"));
+    BOOST_TEST(is(explained<long_whole>(3, 30 << 20, reduce), "tree"));
+    BOOST_TEST(is(explained<dealt_long_whole>(8, 1 << 20, reduce), "recursive_halving"));
+    BOOST_TEST(is(explained<long_whole>(4, 100'000, all_gather), "recursive_halving"));
+    BOOST_TEST(is(explained<dealt_long_whole>(4, 100'000, all_gather), "direct"));
+    BOOST_TEST(is(explained<long_whole>(8, 100'000, all_gather), "recursive_halving"));
+}
+
 BOOST_AUTO_TEST_CASE(what_leaves_whole_on_one_host_is_copied_for_a_contract_where_a_reduction_saves_rounds) {
     const auto broadcast = [](auto& ranks, auto& data) { return ddl::broadcast_init(ranks, data); };
     const auto reduce = [](auto& ranks, auto& data) { return ddl::reduce_init(ranks, data); };

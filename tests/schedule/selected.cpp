@@ -102,6 +102,27 @@ static_assert(
                                 otherwise<ring>>>::fit,
     "never taken");
 
+using long_ones = selected<at_most<64, tree>, ddl::crowded_at_most<4096, 3, 5, ring>,
+                           ddl::long_whole_at_most<4096, 4, 4, ring, ddl::nearer::neighbours>,
+                           ddl::long_whole_at_most<8192, 3, 5, recursive_doubling>, otherwise<recursive_halving>>;
+constexpr std::string_view of_long_ones(ddl::company ranks, std::size_t bytes) {
+    return ddl::with_schedule<long_ones>(bytes, ranks, its_name{});
+}
+static_assert(of_long_ones({.ranks = 4, .near = true, .long_whole = true}, 4096) == "ring");
+static_assert(of_long_ones({.ranks = 4, .near = true, .long_whole = true}, 4097) == "recursive_doubling");
+static_assert(of_long_ones({.ranks = 4, .near = true, .long_whole = true, .close = ddl::nearer::halves_apart}, 65) ==
+              "recursive_doubling");
+static_assert(of_long_ones({.ranks = 4, .near = true, .crowded = true, .close = ddl::nearer::halves_apart}, 65) ==
+                  "ring",
+              "whoever is close");
+static_assert(of_long_ones({.ranks = 6, .near = true, .long_whole = true}, 65) == "recursive_halving");
+static_assert(of_long_ones({.ranks = 5, .near = true}, 65) == "recursive_halving",
+              "pieces at any length, or a core each");
+static_assert(ddl::arguments_of<long_ones>::fit);
+static_assert(
+    !ddl::arguments_of<selected<at_most<64, tree>, ddl::long_whole_at_most<64, 3, 5, ring>, otherwise<ring>>>::fit,
+    "never taken");
+
 using apart = selected<ddl::own_core_at_most<4096, 3, 5, ring>, at_most<64, tree>, otherwise<recursive_halving>>;
 constexpr std::string_view on_own_cores(ddl::company ranks, std::size_t bytes) {
     return ddl::with_schedule<apart>(bytes, ranks, its_name{});

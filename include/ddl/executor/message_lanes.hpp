@@ -88,6 +88,9 @@ nearer first_pairs(const Transport& wire) noexcept {
     return nearer::neighbours;
 }
 
+/// A message that is passed whole in this length counts as long, if shorter ones are in pieces.
+inline constexpr std::size_t long_message = std::size_t{32} << 10;
+
 /// The ranks of `wire`, for schedules that depend on them. The same on all of them.
 template <class Transport>
 [[gnu::always_inline]] inline company company_of(const Transport& wire) noexcept {
@@ -97,8 +100,11 @@ template <class Transport>
     if constexpr (requires {
                       wire.uncrowded();
                       wire.pieces_pay();
-                  })
-        all.crowded = all.near && !wire.uncrowded() && !wire.pieces_pay();
+                  }) {
+        const bool share = all.near && !all.own_cores;
+        all.crowded = share && !wire.pieces_pay();
+        all.long_whole = share && !all.crowded && cut_of(wire).short_message < long_message;
+    }
     return all;
 }
 

@@ -29,9 +29,12 @@ struct flattened<selected<Choices...>> {
     template <std::size_t Bytes, int Least, int Most, class Schedule>
     static own_core_at_most<Bytes, Least, Most, typename flattened<Schedule>::type> flat(
         own_core_at_most<Bytes, Least, Most, Schedule>);
-    template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close>
-    static crowded_at_most<Bytes, Least, Most, typename flattened<Schedule>::type, Close> flat(
-        crowded_at_most<Bytes, Least, Most, Schedule, Close>);
+    template <std::size_t Bytes, int Least, int Most, class Schedule, nearer... Close>
+    static crowded_at_most<Bytes, Least, Most, typename flattened<Schedule>::type, Close...> flat(
+        crowded_at_most<Bytes, Least, Most, Schedule, Close...>);
+    template <std::size_t Bytes, int Least, int Most, class Schedule, nearer... Close>
+    static long_whole_at_most<Bytes, Least, Most, typename flattened<Schedule>::type, Close...> flat(
+        long_whole_at_most<Bytes, Least, Most, Schedule, Close...>);
     template <class Schedule>
     static otherwise<typename flattened<Schedule>::type> flat(otherwise<Schedule>);
     using type = selected<decltype(flat(Choices{}))...>;

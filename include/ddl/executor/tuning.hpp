@@ -47,28 +47,29 @@ inline constexpr std::size_t halving_pays =
     crossover(allreduce_program<recursive_doubling>(8), allreduce_program<recursive_halving>(8), link_of<Transport>);
 inline constexpr int any_number = std::numeric_limits<int>::max();
 template <class Transport>
-using doubling_then_halving =
-    selected<own_core_at_most<halving_pays<Transport> / 2, 2, 2, recursive_doubling>,
-             own_core_at_most<static_cast<std::size_t>(-1), 2, 2, recursive_halving>,
-             own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
-             own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
-             own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,
-             own_core_at_most<3 * halving_pays<Transport> / 8, 4, any_number, halving_direct_or<0, recursive_doubling>>,
-             own_core_at_most<2 * halving_pays<Transport>, 5, 7, direct>,
-             own_core_at_most<static_cast<std::size_t>(-1), 4, 4, recursive_halving>,
-             own_core_at_most<static_cast<std::size_t>(-1), 8, any_number, recursive_halving>,
-             at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
-             crowded_at_most<6 * halving_pays<Transport>, 8, 8, tree, nearer::neighbours>,
-             at_most<halving_pays<Transport> / 2, recursive_doubling>,
-             crowded_at_most<4 * halving_pays<Transport>, 8, 8, recursive_halving, nearer::halves_apart>,
-             crowded_at_most<2 * halving_pays<Transport>, 3, 3, tree, nearer::neighbours>,
-             crowded_at_most<6 * halving_pays<Transport>, 5, 7, tree, nearer::neighbours>,
-             near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
-             near_at_most<3 * halving_pays<Transport> / 2, 8, 8, direct>,
-             at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
-             at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,
-             at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>,
-             otherwise<recursive_halving>>;
+using doubling_then_halving = selected<
+    own_core_at_most<halving_pays<Transport> / 2, 2, 2, recursive_doubling>,
+    own_core_at_most<static_cast<std::size_t>(-1), 2, 2, recursive_halving>,
+    own_core_at_most<halving_pays<Transport> / 16, 3, 3, recursive_doubling>,
+    own_core_at_most<3 * halving_pays<Transport> / 2, 3, 3, direct>,
+    own_core_at_most<3 * halving_pays<Transport> / 16, 4, any_number, recursive_doubling>,
+    own_core_at_most<3 * halving_pays<Transport> / 8, 4, any_number, halving_direct_or<0, recursive_doubling>>,
+    own_core_at_most<2 * halving_pays<Transport>, 5, 7, direct>,
+    own_core_at_most<static_cast<std::size_t>(-1), 4, 4, recursive_halving>,
+    own_core_at_most<static_cast<std::size_t>(-1), 8, any_number, recursive_halving>,
+    at_most<3 * halving_pays<Transport> / 8, recursive_doubling>,
+    crowded_at_most<6 * halving_pays<Transport>, 8, 8, tree, nearer::neighbours>,
+    at_most<halving_pays<Transport> / 2, recursive_doubling>,
+    crowded_at_most<4 * halving_pays<Transport>, 8, 8, recursive_halving, nearer::halves_apart>,
+    crowded_at_most<2 * halving_pays<Transport>, 3, 3, tree>, crowded_at_most<6 * halving_pays<Transport>, 5, 7, tree>,
+    long_whole_at_most<8 * halving_pays<Transport>, 3, 3, tree>,
+    long_whole_at_most<6 * halving_pays<Transport>, 5, 7, tree>,
+    long_whole_at_most<8 * halving_pays<Transport>, 8, 8, tree, nearer::neighbours>,
+    near_at_most<2 * halving_pays<Transport>, 6, 7, direct>,
+    near_at_most<3 * halving_pays<Transport> / 2, 8, 8, direct>,
+    at_most<halving_pays<Transport>, halving_direct_or<0, recursive_doubling>>,
+    at_most<2 * halving_pays<Transport>, halving_direct_or<5, recursive_doubling>>,
+    at_most<8 * halving_pays<Transport>, halving_direct_or<7, recursive_halving>>, otherwise<recursive_halving>>;
 
 /// About the length from which to halve a broadcast becomes cheaper than a tree.
 template <class Transport>
@@ -97,39 +98,46 @@ template <message_transport Transport>
 struct default_schedule<collective::reduce_scatter, true, Transport> {
     using type = recursive_halving;
 };
-template <message_transport Transport>
-struct default_schedule<collective::reduce, true, Transport> {
-    // three ranks that have a core each reach the root in one round, and so do five that bring more than 2 KiB
-    using type = tree_then_halving<Transport, (1 << 17), (1 << 17), own_core_at_most<256, 3, 3, tree>,
-                                   own_core_at_most<(1 << 18), 3, 3, direct>, own_core_at_most<2048, 5, 5, tree>,
-                                   own_core_at_most<(1 << 17), 5, 5, direct>>;
-};
 /// Choices of few ranks of one host, up to so many KiB: of those that have a core each, of those that share cores and pass messages
-/// whole, and of a number of the latter that are dealt to cores in turn.
+/// whole, and of those that pass only long ones whole.
 struct near_choices {
     static constexpr std::size_t any_length = static_cast<std::size_t>(-1);
     template <std::size_t Kibibytes>
     static constexpr std::size_t bytes = Kibibytes == any_length ? any_length : Kibibytes * 1024;
     template <std::size_t Kibibytes, int Least, int Most, class Schedule>
     using own_core = own_core_at_most<bytes<Kibibytes>, Least, Most, Schedule>;
-    template <std::size_t Kibibytes, int Least, int Most, class Schedule>
-    using crowded = crowded_at_most<bytes<Kibibytes>, Least, Most, Schedule, nearer::neighbours>;
-    template <std::size_t Kibibytes, int Ranks, class Schedule>
-    using dealt = crowded_at_most<bytes<Kibibytes>, Ranks, Ranks, Schedule, nearer::halves_apart>;
+    template <std::size_t Kibibytes, int Least, int Most, class Schedule, nearer... Close>
+    using crowded = crowded_at_most<bytes<Kibibytes>, Least, Most, Schedule, Close...>;
+    template <std::size_t Kibibytes, int Least, int Most, class Schedule, nearer... Close>
+    using long_whole = long_whole_at_most<bytes<Kibibytes>, Least, Most, Schedule, Close...>;
+};
+
+template <message_transport Transport>
+struct default_schedule<collective::reduce, true, Transport> : private near_choices {
+    // Three ranks that have a core each reach the root in one round, and so do five that bring more than 2 KiB.
+    using type = tree_then_halving<Transport, (1 << 17), (1 << 17), own_core_at_most<256, 3, 3, tree>,
+                                   own_core<256, 3, 3, direct>, own_core<2, 5, 5, tree>, own_core<128, 5, 5, direct>,
+                                   long_whole<any_length, 3, 3, tree>, long_whole<1024, 4, 7, tree>,
+                                   long_whole<1024, 8, 8, tree, nearer::neighbours>>;
 };
 
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::all_gather, Commutes, Transport> : private near_choices {
     // Few ranks of one host get the blocks of a long vector from where they are, in one round, sooner than in ever longer parts.
-    // Where they share cores another round is a wait for a core, and so do those of all that does not ride in it; of four and
-    // of seven ranks, which halve well, only while it is short.
-    using type = selected<
-        own_core<12, 3, 3, recursive_halving>, own_core<512, 3, 3, direct>, own_core<16, 5, 6, recursive_halving>,
-        own_core<8192, 5, 6, direct>, crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
-        dealt<12, 4, recursive_halving>, crowded<16, 5, 6, recursive_halving>, crowded<24, 7, 7, recursive_halving>,
-        crowded<64, 4, 4, direct>, dealt<64, 4, direct>, crowded<64, 7, 7, direct>, crowded<8192, 3, 3, direct>,
-        crowded<8192, 5, 6, direct>, at_most<(8 << 20), recursive_halving>, near_at_most<any_length, 3, 8, direct>,
-        otherwise<recursive_halving>>;
+    // Where they share cores another round is a wait for a core, and so do those of all that does not ride in it; of four, seven
+    // and eight ranks, which halve well, only while it is short.
+    using type =
+        selected<own_core<12, 3, 3, recursive_halving>, own_core<512, 3, 3, direct>,
+                 own_core<16, 5, 6, recursive_halving>, own_core<8192, 5, 6, direct>,
+                 crowded<8, 3, 3, recursive_halving>, crowded<12, 4, 4, recursive_halving>,
+                 crowded<16, 5, 6, recursive_halving>, crowded<24, 7, 7, recursive_halving>, crowded<64, 4, 4, direct>,
+                 crowded<64, 7, 7, direct>, crowded<8192, 3, 3, direct>, crowded<8192, 5, 6, direct>,
+                 long_whole<8, 3, 3, recursive_halving>, long_whole<12, 4, 4, recursive_halving>,
+                 long_whole<16, 5, 6, recursive_halving>, long_whole<24, 7, 7, recursive_halving>,
+                 long_whole<28, 8, 8, recursive_halving>, long_whole<64, 8, 8, direct>, long_whole<64, 4, 4, direct>,
+                 long_whole<128, 4, 4, direct, nearer::halves_apart>, long_whole<128, 7, 7, direct>,
+                 long_whole<8192, 3, 3, direct>, long_whole<8192, 5, 6, direct>, at_most<(8 << 20), recursive_halving>,
+                 near_at_most<any_length, 3, 8, direct>, otherwise<recursive_halving>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::broadcast, Commutes, Transport> : private near_choices {
@@ -138,10 +146,11 @@ struct default_schedule<collective::broadcast, Commutes, Transport> : private ne
     using type =
         tree_then_halving<Transport, (1 << 19), (1 << 18), own_core_at_most<256, 3, 3, tree>,
                           own_core<1024, 3, 3, direct>, own_core<64, 5, 5, tree>, own_core<512, 5, 5, direct>,
-                          crowded<2, 3, 3, tree>, crowded<12, 4, 4, tree>, dealt<12, 4, tree>,
-                          crowded<1024, 5, 7, tree>, crowded<12, 8, 8, tree>, dealt<12, 8, tree>, dealt<512, 4, direct>,
-                          dealt<1536, 4, recursive_halving>, crowded<any_length, 3, 8, direct>,
-                          dealt<any_length, 4, direct>, dealt<any_length, 8, direct>>;
+                          crowded<2, 3, 3, tree>, crowded<12, 4, 4, tree>, crowded<1024, 5, 7, tree>,
+                          crowded<12, 8, 8, tree>, crowded<512, 4, 4, direct, nearer::halves_apart>,
+                          crowded<1536, 4, 4, recursive_halving, nearer::halves_apart>,
+                          crowded<any_length, 3, 8, direct>, long_whole<2, 3, 3, tree>, long_whole<12, 4, 4, tree>,
+                          long_whole<48, 5, 7, tree>, long_whole<12, 8, 8, tree>, long_whole<any_length, 3, 8, direct>>;
 };
 template <bool Commutes, message_transport Transport>
 struct default_schedule<collective::gather, Commutes, Transport> {

@@ -9,15 +9,21 @@
 namespace ddl {
 
 /// The ranks of a call: how many, whether all are on one host, and have a core each there, or share them and pass messages whole, so
-/// that few of them pay; also with whom rounds begin. Where that is not known, no choice that asks for it fits.
+/// that few of them pay, or only long ones; also with whom rounds begin. Where that is not known, no choice that asks for it fits.
 struct company {
     int ranks = 0;
     bool near = false;
     bool own_cores = false;
     bool crowded = false;
+    bool long_whole = false;
     nearer close = nearer::neighbours;
 
-    /// Whether they share the cores of a host, but lose little by messages.
+    /// Whether their rounds begin so; of several ways one is enough, and without any all are.
+    template <nearer... Close>
+    constexpr bool begins() const noexcept {
+        return sizeof...(Close) == 0 || ((close == Close) || ...);
+    }
+    /// Whether they share the cores of a host, but lose little by messages that are not long.
     constexpr bool messages_cost_little() const noexcept { return near && !own_cores && !crowded; }
 };
 
@@ -50,11 +56,19 @@ struct own_core_at_most : near_at_most<Bytes, Least, Most, Schedule> {
 };
 
 /// The same if they share the cores of that host, and pass messages whole: one that waits for another waits for a core, too, so that
-/// few messages pay. `Close` is with whom their rounds begin.
-template <std::size_t Bytes, int Least, int Most, class Schedule, nearer Close>
+/// few messages pay. `Close` is with whom their rounds begin; left out, it may be anyone.
+template <std::size_t Bytes, int Least, int Most, class Schedule, nearer... Close>
 struct crowded_at_most : near_at_most<Bytes, Least, Most, Schedule> {
     static constexpr bool fits(std::size_t message, company of) noexcept {
-        return of.crowded && of.close == Close && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
+        return of.crowded && of.begins<Close...>() && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
+    }
+};
+
+/// The same if they pass long messages whole, but not short ones: of those few pay, of these many.
+template <std::size_t Bytes, int Least, int Most, class Schedule, nearer... Close>
+struct long_whole_at_most : near_at_most<Bytes, Least, Most, Schedule> {
+    static constexpr bool fits(std::size_t message, company of) noexcept {
+        return of.long_whole && of.begins<Close...>() && near_at_most<Bytes, Least, Most, Schedule>::fits(message, of);
     }
 };
 
@@ -70,7 +84,7 @@ struct otherwise {
 /// A schedule for each message size: `selected<at_most<4096, recursive_doubling>, otherwise<ring>>`.
 ///
 /// Limits count the bytes of the whole message on one rank, and grow from left to right; those of `near_at_most`,
-/// `own_core_at_most` and `crowded_at_most` are above the last of `at_most` before them. The first that fits is taken.
+/// `own_core_at_most`, `crowded_at_most` and `long_whole_at_most` are above the last of `at_most` before them. The first that fits is taken.
 template <class... Choices>
 struct selected {
     static constexpr const char* name = "selected";
