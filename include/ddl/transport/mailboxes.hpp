@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ddl/error.hpp>
-#include <ddl/transport/fault.hpp>
+#include <ddl/transport/fault_record.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -139,13 +139,8 @@ public:
     mailbox& of(int rank) noexcept { return boxes_[static_cast<std::size_t>(rank)]; }
 
     /// The first failure that a rank announced, or null.
-    const fault* failed() const noexcept { return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr; }
-    void fail(errc code, const char* words) noexcept {
-        std::lock_guard lock{mutex_};
-        if (failed_.load(std::memory_order_relaxed)) return;
-        failure_ = fault{code, words};
-        failed_.store(true, std::memory_order_release);  // met by the acquire in `failed`
-    }
+    const fault* failed() const noexcept { return first_.known(); }
+    void fail(errc code, const char* words) noexcept { first_.record(fault{code, words}); }
 
     /// One call of `split`. The last rank to come finds everybody a seat.
     class gathering {
@@ -214,8 +209,7 @@ public:
 
 private:
     std::vector<mailbox> boxes_;
-    std::atomic<bool> failed_{false};
-    fault failure_;  // stays as it is once `failed_`
+    fault_record first_;
     mutable std::mutex mutex_;
     std::shared_ptr<gathering> open_;
 };

@@ -127,9 +127,7 @@ public:
     }
     /// Whether one has.
     bool has_failed() const noexcept {
-        const auto failed = [](const rank_memory& group) {
-            return group.first_fault().state.load(std::memory_order_acquire) != 0;
-        };
+        const auto failed = [](const rank_memory& group) { return group.first_fault().is_taken(); };
         return failed(memory_) || std::any_of(enclosing_.begin(), enclosing_.end(), failed);
     }
 
@@ -147,11 +145,7 @@ protected:
     }
 
     static void tell(const rank_memory& group, errc code, const char* words) noexcept {
-        auto& record = group.first_fault();
-        int none = 0;
-        if (!record.state.compare_exchange_strong(none, 1)) return;
-        record.what = fault{code, words};
-        record.state.store(2, std::memory_order_release);
+        group.first_fault().record(fault{code, words});
     }
 
     /// `enclosing`: the groups that this one was split from, whose faults are its own.
@@ -249,12 +243,12 @@ private:
                notice_of(next_).call.load(std::memory_order_acquire) < calls_;
     }
 
-    void heed(rank_memory::fault_record& record, const call_site& where) {
-        if (record.state.load() == 0) return;
+    void heed(const fault_record& record, const call_site& where) {
+        if (!record.is_taken()) return;
         patience writing{timeout{1}};  // whoever writes it may end before it is done
-        while (record.state.load(std::memory_order_acquire) == 1 && !(writing.pause() && writing.expired())) {}
-        const bool readable = record.state.load(std::memory_order_acquire) == 2;
-        const fault known = readable ? record.what : fault{errc::peer_lost, "it ended before it could say why"};
+        while (record.known() == nullptr && !(writing.pause() && writing.expired())) {}
+        const fault* const said = record.known();
+        const fault known = said != nullptr ? *said : fault{errc::peer_lost, "it ended before it could say why"};
         // if it is of a group around this one, whose ranks are to hear the cause first
         tell(memory_, known.code, known.words);
         const int own = called(rank_);

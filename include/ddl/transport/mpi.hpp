@@ -3,7 +3,7 @@
 
 #include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/concepts.hpp>
-#include <ddl/transport/fault.hpp>
+#include <ddl/transport/fault_record.hpp>
 #include <ddl/transport/mpi_placement.hpp>
 #include <ddl/transport/mpi_runtime.hpp>
 #include <ddl/transport/patience.hpp>
@@ -62,8 +62,8 @@ public:
           marked_{std::exchange(from.marked_, MPI_COMM_NULL)}, rank_{from.rank_}, size_{from.size_},
           numbers_{std::move(from.numbers_)}, id_{from.id_}, placement_{std::move(from.placement_)},
           limit_{from.limit()}, mpi_ended_{from.mpi_ended_}, operation_{from.operation_}, calls_{from.calls_},
-          fault_state_{from.fault_state_.load()}, told_{from.told_.load()}, fault_{from.fault_},
-          scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+          fault_{from.fault_}, told_{from.told_.load()}, scratch_{std::move(from.scratch_)},
+          queue_{std::move(from.queue_)} {}
 
     ~mpi() {
         if (queue_) queue_->finish();  // its calls still use the rest
@@ -73,7 +73,7 @@ public:
         try {
             hear();
         } catch (const error&) { whole = false; }
-        if (whole && !is_broken()) {
+        if (whole && !fault_.is_taken()) {
             if (marked_ != MPI_COMM_NULL) MPI_Comm_free(&marked_);
             MPI_Comm_free(&ranks_);
         }
@@ -116,7 +116,7 @@ public:
         operation_ = where.operation;
         // of what is new the first wait hears. To look costs as much as a short message, and more where ranks share cores
         if (++calls_ % 16 == 0) hear();
-        if (is_broken()) leave(where);
+        if (fault_.known() != nullptr) leave(where);
     }
     call_queue& queue() { return queue_in(queue_, {name}, rank_); }
 
@@ -167,7 +167,7 @@ public:
 
     void listen(const call_site& where) {
         hear();
-        if (is_broken()) leave(where);
+        if (fault_.known() != nullptr) leave(where);
     }
 
     /// From now on errors call its ranks by these numbers: those that they have where the whole call is made.
@@ -177,9 +177,9 @@ public:
     /// Tells all ranks that this one leaves a collective half done. The first call counts.
     void fail(errc code, const char* words) noexcept {
         told_ = true;
-        if (!mpi_runtime::is_up() || !record(fault{code, words})) return;
+        if (!mpi_runtime::is_up() || !fault_.record(fault{code, words})) return;
         try {
-            const told_fault word{id_, fault_};
+            const told_fault word{id_, *fault_.known()};
             const char* const bytes = reinterpret_cast<const char*>(&word);
             mpi_runtime::send_to_all({bytes, bytes + sizeof word}, fault_tag, ranks_, rank_, size_);
         } catch (...) {  // without memory nothing can be said: the peers will meet their deadline
@@ -315,22 +315,13 @@ private:
 
     [[noreturn]] void leave(const call_site& where) {
         const int own = called(rank_);
-        throw told_.exchange(true) ? still_broken(fault_, where, own) : peer_gave_up(fault_, where, own);
-    }
-
-    bool is_broken() const noexcept { return fault_state_.load(std::memory_order_acquire) == 2; }
-    /// The first fault counts. False if there is one.
-    bool record(const fault& what) noexcept {
-        int none = 0;
-        if (!fault_state_.compare_exchange_strong(none, 1)) return false;
-        fault_ = what;
-        fault_state_.store(2, std::memory_order_release);
-        return true;
+        const fault& first = *fault_.known();
+        throw told_.exchange(true) ? still_broken(first, where, own) : peer_gave_up(first, where, own);
     }
 
     /// Looks whether a peer has announced a failure.
     void hear() {
-        while (!is_broken()) {
+        while (fault_.known() == nullptr) {
             int announced = 0;
             MPI_Status status;
             check(MPI_Iprobe(MPI_ANY_SOURCE, fault_tag, ranks_, &announced, &status), "MPI_Iprobe");
@@ -339,7 +330,7 @@ private:
             check(MPI_Recv(&word, sizeof word, MPI_BYTE, status.MPI_SOURCE, fault_tag, ranks_, MPI_STATUS_IGNORE),
                   "MPI_Recv");
             if (word.communicator != id_) continue;
-            record(word.what);
+            fault_.record(word.what);
         }
     }
 
@@ -383,9 +374,8 @@ private:
     const std::atomic<bool>* mpi_ended_ = nullptr;
     const char* operation_ = name;
     unsigned calls_ = 0;
-    std::atomic<int> fault_state_{0};  // 0: there is none, 1 while it is written, 2 when it can be read
-    std::atomic<bool> told_{false};    // whether this rank knows of it
-    fault fault_;
+    fault_record fault_;
+    std::atomic<bool> told_{false};  // whether this rank knows of it
     heap_scratch scratch_;
     std::unique_ptr<call_queue> queue_;
 };

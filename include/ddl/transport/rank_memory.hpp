@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/transport/fault.hpp>
+#include <ddl/transport/fault_record.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -58,11 +58,6 @@ public:
     std::byte* window(int rank) const noexcept { return windows_ + window_bytes_ * static_cast<std::size_t>(rank); }
     std::size_t window_bytes() const noexcept { return window_bytes_; }
 
-    /// The first failure that a rank met. `state` is 0 before, 1 while it is written, 2 when it can be read.
-    struct fault_record {
-        std::atomic<int> state;
-        fault what;
-    };
     fault_record& first_fault() const noexcept { return *reinterpret_cast<fault_record*>(base_); }
 
     /// Whether each rank has a core for itself, as the one sees it who founds the group: said once, before others come, so that all
