@@ -15,6 +15,8 @@
 #include <ddl/schedule/multi_ring.hpp>
 #include <ddl/transport/request.hpp>
 
+#include <new>
+
 namespace ddl {
 
 /// One line on a plan: schedule, transport, chunks, protocol, and why.

@@ -4,6 +4,8 @@
 #include <ddl/executor/call.hpp>
 #include <ddl/schedule/direct.hpp>
 
+#include <new>
+
 namespace ddl {
 
 /// This rank cannot make the call that the others make. Lets them know, who would wait for it: they get an error which says

@@ -4,6 +4,7 @@
 #include <ddl/shim/movable_memory.hpp>
 #include <ddl/shim/objects.hpp>
 
+#include <new>
 #include <vector>
 
 // What the three verbs of every collective have in common.

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <deque>
 #include <list>
+#include <new>
 #include <optional>
 #include <thread>
 #include <unistd.h>

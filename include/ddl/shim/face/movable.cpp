@@ -2,6 +2,7 @@
 #include <ddl/shim/calls.hpp>
 
 #include <algorithm>
+#include <new>
 
 namespace ddl::shim {
 namespace {
