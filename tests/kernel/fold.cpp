@@ -6,6 +6,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -410,4 +411,70 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(two_sources_may_be_the_two_targets, Element, folde
                 BOOST_TEST((target[count] == static_cast<Element>(100)), "the next one is not ours");
             }
         }
+}
+
+// A program's own element: what makes it a number is a product and a sum, which a processor may fuse.
+struct quantised {
+    std::int16_t code;
+    quantised() = default;
+    explicit quantised(float value)
+        : code{static_cast<std::int16_t>(static_cast<std::int64_t>((value - 0.3f) * 729927.0f))} {}
+    explicit operator float() const { return static_cast<float>(code) * 0.0137f + 0.3f; }
+};
+
+template <>
+struct ddl::accumulation<quantised> {
+    using type = float;
+};
+
+namespace {
+
+// A program's own op, which calculates in `float` between integers.
+struct blend {
+    template <class Element>
+    using accumulator = std::int32_t;
+    static constexpr bool commutative = true;
+    constexpr std::int32_t operator()(std::int32_t a, std::int32_t b) const {
+        return static_cast<std::int32_t>((static_cast<float>(a) * 0.37f + static_cast<float>(b) * 0.73f) * 30000.0f);
+    }
+};
+
+/// Elements at which a fold to one place differs from the same to another one, which begins elsewhere in its line.
+template <class Element, class Make, class Op>
+std::size_t differing(const Make& make, const Op& op, int operands) {
+    constexpr std::size_t count = 1500;
+    std::vector<std::vector<Element>> sources;
+    for (int s = 0; s < operands; ++s) {
+        sources.emplace_back(count);
+        for (std::size_t i = 0; i < count; ++i)
+            sources.back()[i] =
+                make(static_cast<int>((i * 2654435761U + static_cast<std::size_t>(s) * 40503U) >> 7 & 0xfff));
+    }
+    const auto from = [&](int s) { return sources[static_cast<std::size_t>(s)].data(); };
+    std::vector<Element> first(count + 64), other(count + 64);
+    std::size_t most = 0;
+    for (std::size_t offset = 0; offset < 64; offset += 7) {
+        ddl::kernel::fold(from, operands, first.data(), count, op, operands);
+        ddl::kernel::fold(from, operands, other.data() + offset, count, op, operands);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < count; ++i)
+            wrong += std::memcmp(&first[i], &other[offset + i], sizeof(Element)) != 0 ? 1U : 0U;
+        most = std::max(most, wrong);
+    }
+    return most;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(where_results_lie_changes_no_bit_of_what_a_program_calculates) {
+    for (const int operands : {2, 3, 5}) {
+        const auto code = [](int value) {
+            quantised made{};
+            made.code = static_cast<std::int16_t>(value - 2048);
+            return made;
+        };
+        BOOST_TEST(differing<quantised>(code, ddl::sum{}, operands) == 0U);
+        const auto byte = [](int value) { return static_cast<std::int8_t>(value); };
+        BOOST_TEST(differing<std::int8_t>(byte, blend{}, operands) == 0U);
+    }
 }

@@ -24,7 +24,20 @@ static_assert(!contracts<ddl::maximum, ddl::half> && !contracts<ddl::minimum, dd
 static_assert(!contracts<ddl::sum, std::complex<float>> && contracts<ddl::product, std::complex<float>>);
 static_assert(!contracts<ddl::average, ddl::complex_parts<double>>);
 static_assert(contracts<multiply_and_add, float>, "a user's op may hold two");
-static_assert(!contracts<multiply_and_add, int>, "but integers round nothing");
+static_assert(contracts<multiply_and_add, int>, "and calculate in float with integers");
+static_assert(!contracts<ddl::sum, int> && !contracts<ddl::bit_xor, std::byte> && !contracts<ddl::logical_or, char>);
+
+struct scaled {  // a program's own element, whose conversion is a product and a sum
+    short code;
+    explicit operator float() const { return static_cast<float>(code) * 0.0137f + 0.3f; }
+};
+using ddl::kernel::conversion_contracts;
+using ddl::kernel::may_fuse;
+static_assert(conversion_contracts<scaled, float> && conversion_contracts<float, scaled>);
+static_assert(may_fuse<ddl::sum, float, scaled> && !may_fuse<ddl::sum, float, float>);
+static_assert(!conversion_contracts<ddl::half, float> && !conversion_contracts<float, ddl::bfloat16>);
+static_assert(!conversion_contracts<ddl::float8_e4m3, float> && !conversion_contracts<int, double>);
+static_assert(!conversion_contracts<std::complex<float>, std::complex<double>>);
 
 namespace {
 

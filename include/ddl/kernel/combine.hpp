@@ -40,7 +40,7 @@ struct widening {
 /// The same on a host thread that does it all. `Arrived` may be a type that `Element` accumulates.
 template <side Side, class Op, class Arrived, class Element>
 constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ours, std::size_t count, const Op& op) {
-    if constexpr (varies_by_loop<Op, Element>)
+    if constexpr (varies_by_loop<Op, Element, Arrived>)
         if (!std::is_constant_evaluated()) {
             using narrow = packed_as<Arrived, Element>;
             const auto* const before = static_cast<const Element*>(ours);
@@ -54,7 +54,7 @@ constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ou
                 return Side == side::left ? op(value, own) : op(own, value);
             };
             const std::size_t packed = count / packed_block<Arrived> * packed_block<Arrived>;
-            widest<contracts<Op, Element>>([=]<vectors Which>() {
+            widest<may_fuse<Op, Element, Arrived>>([=]<vectors Which>() {
                 map_packed<Arrived, lie::in_order, Which>(ours, packed, fold_in, ours, arrived);
             });
             return combine<Side>(share{}, arrived + packed, ours + packed, count - packed, op);
@@ -66,7 +66,7 @@ constexpr void combine(const Arrived* __restrict arrived, Element* __restrict ou
             combine<Side>(share{}, arrived + i, ours + i, block, op);
     };
     if (std::is_constant_evaluated() || whole < worth_a_choice) blocks.template operator()<vectors::compiled>();
-    else widest<contracts<Op, Element>>(blocks);
+    else widest<may_fuse<Op, Element, Arrived>>(blocks);
     combine<Side>(share{}, arrived + whole, ours + whole, count - whole, op);
 }
 

@@ -39,7 +39,7 @@ struct finishing {
 template <side Side, class Op, class Element>
 constexpr void combine(const Element* arrived, const Element* before, Element* ours, std::size_t count, const Op& op) {
     constexpr bool from_left = Side == side::left;
-    if constexpr (varies_by_loop<Op, Element>)
+    if constexpr (varies_by_loop<Op, Element, Element>)
         if (!std::is_constant_evaluated())
             return map_by_tiles<float>(ours, count, widening<Op, Element>{op}, from_left ? arrived : before,
                                        from_left ? before : arrived);
@@ -67,7 +67,7 @@ constexpr void convert(const From* from, To* to, std::size_t count) {
     if constexpr (std::is_same_v<From, To>)
         if (!std::is_constant_evaluated()) return copy(from, to, count);
     using narrow = std::conditional_t<packs<From, To>, From, packed_as<To, From>>;
-    map_blocks<narrow, false>(
+    map_blocks<narrow, conversion_contracts<From, To>>(
         to, count, [](const auto& value) { return static_cast<To>(value); }, from);
 }
 
@@ -78,8 +78,8 @@ constexpr void finish(const Accumulator* accumulated, Element* out, std::size_t 
     if constexpr (std::is_same_v<Element, Accumulator> && !finishes<Op, Element>)
         if (!std::is_constant_evaluated()) return copy(accumulated, out, count);
     const finishing<Op, Accumulator> last_step{op, ranks};
-    constexpr bool fuses = contracts<Op, Accumulator>;
-    if constexpr (varies_by_loop<Op, Accumulator>)
+    constexpr bool fuses = may_fuse<Op, Accumulator, Element>;
+    if constexpr (varies_by_loop<Op, Accumulator, Element>)
         if (!std::is_constant_evaluated())
             return map_by_tiles<packed_as<Element, Accumulator>>(out, count, last_step, accumulated);
     if constexpr (std::is_same_v<Element, Accumulator>)
@@ -98,7 +98,7 @@ template <class Element, class Op>
 bool fold_at_once(const Element* first, const Element* last, Element* to, Element* also, std::size_t count,
                   const Op& op, int ranks) {
     using narrow = packed_as<Element, accumulator_t<Op, Element>>;
-    constexpr bool fuses = contracts<Op, accumulator_t<Op, Element>>;
+    constexpr bool fuses = may_fuse<Op, accumulator_t<Op, Element>, Element>;
     constexpr lie How = lie::in_planes;
     const auto combine = combining_at_last<Op, Element>(op, ranks);
     const bool is_one = to == also;
@@ -139,11 +139,11 @@ void fold(const From& from, int operands, const To& to, int results, std::size_t
           stores how = stores::cached) {
     using accumulator = accumulator_t<Op, Element>;
     using narrow = packed_as<Element, accumulator>;
-    constexpr bool fuses = contracts<Op, accumulator>;
+    constexpr bool fuses = may_fuse<Op, accumulator, Element>;
     constexpr std::size_t length =
         tile<accumulator> * (packs<Element, accumulator> ? 2 : 1);  // narrow ones are shorter
     constexpr lie How = lie::in_planes;
-    constexpr bool varies = varies_by_loop<Op, accumulator>;  // ranks that fold the same do so in other places
+    constexpr bool varies = varies_by_loop<Op, accumulator, Element>;  // ranks that fold the same do so in other places
     const combining<Op, accumulator> add{op};
     const auto add_last = combining_at_last<Op, Element>(op, ranks);
 
@@ -200,9 +200,9 @@ void fold(const From& from, int operands, const To& to, int results, std::size_t
 /// So few elements of two sources that loops over blocks and tiles would take longer than they do. Not of those that are large
 /// themselves, nor where loops vary.
 template <class Op, class Element, class Accumulator = accumulator_t<Op, Element>>
-inline constexpr std::size_t few = sizeof(Accumulator) > 16 || varies_by_loop<Op, Accumulator> ? 0
-                                   : std::is_same_v<Element, Accumulator>                      ? block
-                                                                                               : 4;
+inline constexpr std::size_t few = sizeof(Accumulator) > 16 || varies_by_loop<Op, Accumulator, Element> ? 0
+                                   : std::is_same_v<Element, Accumulator>                               ? block
+                                                                                                        : 4;
 
 /// Folds a few elements of two sources into a target, which may be one of them.
 template <class Element, class Op>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/element/alias.hpp>
+#include <ddl/element/element.hpp>
 #include <ddl/op/ordered.hpp>
 
 #include <type_traits>
@@ -11,6 +13,16 @@ struct product;
 struct minimum;
 struct maximum;
 struct average;
+struct bit_and;
+struct bit_or;
+struct bit_xor;
+struct logical_and;
+struct logical_or;
+struct logical_xor;
+struct half;
+struct bfloat16;
+struct float8_e4m3;
+struct float8_e5m2;
 }  // namespace ddl
 
 namespace ddl::kernel {
@@ -84,14 +96,16 @@ concept complex_number = requires(const Type& value) {
     value.imag();
 };
 
-/// Whether `Op` on values of `Type` may hold a product and a sum that AVX-512 would fuse into one rounding. Integers round
-/// nothing, and these ops hold one of the two at most. Specialise it for an op of yours that is like them.
+template <class Type, class... Others>
+inline constexpr bool is_any_of = (std::is_same_v<Type, Others> || ...);
+
+/// Whether `Op` on values of `Type` may hold a product and a sum that AVX-512 would fuse into one rounding: be they integers, a
+/// program's own op may calculate in `float`. These hold one of the two at most. Specialise it for an op of yours that is like them.
 template <class Op, class Type>
-inline constexpr bool contracts = !std::is_integral_v<Type>;
+inline constexpr bool contracts = true;
 template <class Op, class Type>
-    requires std::is_arithmetic_v<Type> &&
-                 (std::is_same_v<Op, sum> || std::is_same_v<Op, product> || std::is_same_v<Op, minimum> ||
-                  std::is_same_v<Op, maximum> || std::is_same_v<Op, average>)
+    requires(std::is_arithmetic_v<Type> && is_any_of<Op, sum, product, minimum, maximum, average>) ||
+                is_any_of<Op, bit_and, bit_or, bit_xor, logical_and, logical_or, logical_xor>
 inline constexpr bool contracts<Op, Type> = false;
 template <class Op, complex_number Type>  // a sum of them is one of their parts
     requires std::is_same_v<Op, sum> || std::is_same_v<Op, average>
@@ -99,6 +113,20 @@ inline constexpr bool contracts<Op, Type> = false;
 template <class Op, coded Type>  // compared by their codes
     requires std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>
 inline constexpr bool contracts<Op, Type> = false;
+
+/// A number whose conversions the language or this library writes.
+template <class Type>
+concept known_number = std::is_arithmetic_v<Type> || complex_number<Type> || requires { alias_of<Type>::name; } ||
+                       is_any_of<Type, half, bfloat16, float8_e4m3, float8_e5m2, compiler_half>;
+
+/// Whether a conversion of one of these to the other may hold them: one that a program has written. Specialise it for such a one that
+/// does not.
+template <class From, class To>
+inline constexpr bool conversion_contracts = !std::is_same_v<From, To> && !(known_number<From> && known_number<To>);
+
+/// Whether a loop may hold them that calls `Op` on values of `Type`, which come or go as `Element`.
+template <class Op, class Type, class Element>
+inline constexpr bool may_fuse = contracts<Op, Type> || conversion_contracts<Element, Type>;
 
 /// Whether the whole program is compiled for processors that fuse, or so that compilers put terms and quotients otherwise where they
 /// like (`-ffast-math`, `-Ofast`).
@@ -111,7 +139,7 @@ inline constexpr bool compiled_to_round_freely =
 #endif
 
 /// Whether two loops over `Op` may give other bits: compilers choose in each which of two products they fuse, for one.
-template <class Op, class Type>
-inline constexpr bool varies_by_loop = compiled_to_round_freely && contracts<Op, Type>;
+template <class Op, class Type, class Element>
+inline constexpr bool varies_by_loop = compiled_to_round_freely && may_fuse<Op, Type, Element>;
 
 }  // namespace ddl::kernel

@@ -19,7 +19,7 @@ concept divisible_sum = folds<sum, Type> && (
 /// The sum, divided by the number of ranks once all have been added.
 ///
 /// The quotient of integers is rounded toward zero. Those of up to 32 bits are accumulated in `double`, which holds their sums over
-/// 2^21 ranks, tells each quotient from the next integer, and is divided many at a time; longer ones in 64 bits, where they wrap.
+/// 2^21 ranks, tells each quotient from the next integer, and is divided many at a time; longer ones as they are, where they wrap.
 struct average {
     static constexpr bool commutative = true;
     static constexpr const char* name = "average";
@@ -31,8 +31,7 @@ struct average {
     template <class Element>
         requires(std::is_integral_v<Element> && !std::is_same_v<Element, bool>)
     struct accumulated_in<Element> {
-        using longest = std::conditional_t<std::is_signed_v<Element>, std::int64_t, std::uint64_t>;
-        using type = std::conditional_t<sizeof(Element) <= 4, double, longest>;
+        using type = std::conditional_t<sizeof(Element) <= 4, double, Element>;
     };
     template <class Element>
     using accumulator = typename accumulated_in<Element>::type;
