@@ -27,10 +27,10 @@ def arguments():
     what.add_argument("--transport", default="shared_memory", choices=["shared_memory", "cluster", "mpi"], help="ours")
     what.add_argument("--collective", action="append", choices=cells.COLLECTIVES + cells.MODELS,
                       help="again for more; a model stands for allreduce_n of its gradients (allreduce)")
-    what.add_argument("--element", default="float", choices=cells.ELEMENT_BYTES)
-    what.add_argument("--op", default="sum", choices=cells.OPS)
+    what.add_argument("--element", choices=cells.ELEMENT_BYTES, help="(float)")
+    what.add_argument("--op", choices=cells.OPS, help="(sum)")
     what.add_argument("--place", choices=cells.PLACES, help="in place, out of place (in; out for all_to_all)")
-    what.add_argument("--sizes", metavar="BYTES,...", help="4,1K,1M (4 B to 256 MiB by powers of two)")
+    what.add_argument("--sizes", metavar="BYTES,...", type=cells.sizes_of, help="4,1K,1M (4 B to 256 MiB by powers of two)")
     what.add_argument("--odd", action="store_true", help="also one element more than each size")
     what.add_argument("--unaligned", action="store_true", help="also buffers one element off alignment")
     how = parser.add_argument_group("how long")
@@ -45,12 +45,21 @@ def arguments():
     where.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
     parser.add_argument("--anyway", action="store_true", help="figures even where they are not to be trusted")
     asked = parser.parse_args()
+    for name in ("collective", "element", "op", "place", "odd", "unaligned"):
+        if asked.whole and getattr(asked, name):
+            parser.error(f"--whole has every element, op, place, collective and model already; leave out --{name}")
     asked.build = asked.build.resolve()
     asked.collective = asked.collective or ["allreduce"]
-    asked.peer = asked.peer or ["openmpi", "mpich"]
+    asked.element = asked.element or "float"
+    asked.op = asked.op or "sum"
+    asked.peer = list(dict.fromkeys(asked.peer or ["openmpi", "mpich"]))
     if "all" in asked.peer:
         asked.peer = list(peers.PEERS)
     asked.seconds = asked.seconds or (1.5 if asked.quick else 1 if asked.whole else 2)
+    try:
+        asked.programs = list(cells.chosen(asked))
+    except cells.Wrong as failure:
+        parser.error(str(failure))
     return asked
 
 
@@ -58,7 +67,7 @@ def measured(peer, asked):
     """One peer's run: all that the ranks wrote, and the machine's load meanwhile."""
     run = {"name": peer.name, "transport": asked.transport, "cells": []}
     load = None
-    for element, op, words in cells.chosen(asked):
+    for element, op, words in asked.programs:
         program = peers.built(peer, asked.build, element, op, asked.flags)
         load = load or judge.Load()
         with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +79,7 @@ def measured(peer, asked):
             if not peers.run_ranks(peer, asked.build, asked.ranks, command):
                 raise peers.Missing(f"{peer.name}: a rank ended with an error")
             load.pause()
-            head, *lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+            head, *lines = peers.samples(out, peer.name)
         run |= {key: value for key, value in head.items() if key not in ("element", "op")}
         run["peer"] = " ".join(run["peer"].replace("Version:", "").split())
         run["cells"] += [{"element": element, "op": op, **line} for line in lines]
@@ -78,9 +87,11 @@ def measured(peer, asked):
 
 
 def told(run, states, doubts, asked, seconds):
-    """Prints one run, or why not. True if it counts."""
+    """Prints one run, or why not, and in any case which results were wrong. True if it counts."""
     print(f"# {run['name']}: {run['peer']}; {run['ranks']} ranks, ours over {asked.transport}; host {run['host']}, "
           f"{os.cpu_count()} cores, caches {run['caches']}; {run['compiler']}, {asked.flags}; {seconds:.0f} s")
+    for cell in report.wrong_cells(run):
+        print(f"# WRONG: {cell}")
     for doubt in doubts:
         print(f"# NOT TO BE TRUSTED: {doubt}")
     if doubts and not asked.anyway:
@@ -94,30 +105,31 @@ def told(run, states, doubts, asked, seconds):
 
 def main():
     asked = arguments()
-    runs, refused = [], False
+    runs, refused, wrong = [], False, False
     for peer in (peers.PEERS[name] for name in asked.peer):
         start = time.monotonic()
         try:
             run, load = measured(peer, asked)
-        except (peers.Missing, cells.Wrong) as failure:
+        except peers.Missing as failure:
             print(f"# {failure}", flush=True)
             continue
         states = judge.judged(run, asked.ranks > os.cpu_count())
         doubts = [*states.doubts, *load.doubts()]
         run |= {"doubts": doubts, "foreign": load.foreign, "stolen": load.stolen,
                 "state_barriers_ns": [1e9 * each for each in states.medians]}
+        wrong = wrong or any(report.wrong_cells(run))
         if told(run, states, doubts, asked, time.monotonic() - start):
             runs.append(run)
         else:
             refused = True
         sys.stdout.flush()
-    print("\n".join(report.summary(runs, judge.most_seen)))
-    if asked.json:
+    for line in report.summary(runs, judge.most_seen):
+        print(line)
+    if asked.json and runs:  # figures that stand there are not replaced by none
         machine = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv[1:]), "flags": asked.flags}
         asked.json.write_text(json.dumps({"program": "compare", **machine, "runs": runs}, indent=1), encoding="utf-8")
-    if any(each["wrong"] for run in runs for cell in run["cells"] for each in cell["contenders"]):
-        return 1
-    return 3 if refused else 0 if runs else 2
+    return 1 if wrong else 3 if refused else 0 if runs else 2
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,6 +16,14 @@ def seconds(words):
     return value
 
 
+def whole(least):
+    def read(words):
+        if not words.isdecimal() or int(words) < least:
+            raise argparse.ArgumentTypeError(f"'{words}' is no whole number from {least} on")
+        return int(words)
+    return read
+
+
 def ranks(least):
     def read(words):
         if not words.isdecimal() or int(words) < least:
@@ -31,7 +39,7 @@ def writable(words):
         with open(words, "a", encoding="utf-8"):
             pass
         if not there:
-            os.remove(words)
+            pathlib.Path(words).unlink(missing_ok=True)  # of several ranks another may have
     except OSError as failure:
         raise argparse.ArgumentTypeError(f"cannot write '{words}': {failure.strerror}") from failure
     return pathlib.Path(words)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cells a run has: what each collective is asked for, by element and op."""
+import argparse
 
 ELEMENT_BYTES = {"float": 4, "double": 8, "int32": 4, "bfloat16": 2}
 OPS = ["sum", "max"]
@@ -11,49 +12,76 @@ CLASSES = [("4-256 B", 4, 256), ("1-4 KiB", 1 << 10, 4 << 10), ("16-256 KiB", 16
            ("1-4 MiB", 1 << 20, 4 << 20), ("16-256 MiB", 16 << 20, 256 << 20)]
 
 
-class Wrong(Exception):
+class Wrong(argparse.ArgumentTypeError):
     """The command line asks for what cannot be."""
 
 
 def size_of(words):
     shift = {"K": 10, "M": 20, "G": 30}.get(words[-1:].upper(), 0)
     digits = words[:-1] if shift else words
-    if not digits.isdigit():
+    if not digits.isdecimal():
         raise Wrong(f"'{words}' is no size; write 512, 4K or 1M")
     return int(digits) << shift
+
+
+def sizes_of(words):
+    """What --sizes names, each once."""
+    return list(dict.fromkeys(size_of(each) for each in words.split(",")))
 
 
 def sizes(first=2, last=LONGEST, step=1):
     return [1 << shift for shift in range(first, last + 1, step)]
 
 
+def least_count(collective, ranks):
+    """Elements of the shortest vector: one, or one for each rank."""
+    return 1 if collective in ("allreduce", "allreduce_async", "broadcast", "reduce") else ranks
+
+
+def places_of(collective, wanted=None):
+    """Where its results may lie; of those that make a difference the `wanted` ones. None: the usual one."""
+    if collective in ("barrier", "broadcast", *MODELS):
+        return ["in"]
+    if collective in ("reduce_scatter", "all_gather"):
+        return ["out"]  # in place means other buffers to every library
+    return wanted or (["out"] if collective == "all_to_all" else ["in"])
+
+
 def rows(collective, byte_sizes, places, element, ranks, offsets=(0,), odd=False):
-    """The program's words for a collective: `collective:elements:offset:place`. `places` None: the usual one."""
+    """The program's words for a collective: `collective:elements:offset:place`. `places` as `places_of` has it."""
     if collective == "barrier":
         return ["barrier:0:0:in"]
     if collective in MODELS:
         return [f"{collective}:0:0:in"]
-    if collective == "broadcast":
-        places = ["in"]
-    elif collective in ("reduce_scatter", "all_gather"):
-        places = ["out"]  # in place means other buffers to every library
-    elif places is None:
-        places = ["out"] if collective == "all_to_all" else ["in"]
+    places = places_of(collective, places)
     words = []
     for size in byte_sizes:
         count = size // ELEMENT_BYTES[element] + (1 if odd else 0)
         if collective == "all_to_all":
             count -= count % ranks
-        if count >= (1 if collective in ("allreduce", "allreduce_async", "broadcast", "reduce") else ranks):
+        if count >= least_count(collective, ranks):
             words += [f"{collective}:{count}:{offset}:{place}" for offset in offsets for place in places]
     return words
 
 
+def require_sense(asked):
+    """What would be left out in silence is refused."""
+    pairs = [(each, asked.element) for each in asked.collective]
+    if asked.whole:
+        pairs = [(each, "float") for each in COLLECTIVES] + [("allreduce", each) for each in ELEMENT_BYTES]
+    for collective, element in pairs:
+        places = places_of(collective, PLACES["both"])
+        if asked.place and not set(PLACES[asked.place]) <= set(places):
+            raise Wrong(f"--place {asked.place}: {collective} is measured {'in' if places == ['in'] else 'out of'} place only")
+        least = ELEMENT_BYTES[element] * least_count(collective, asked.ranks)
+        if asked.sizes and collective not in ("barrier", *MODELS) and min(asked.sizes) < least:
+            raise Wrong(f"--sizes {min(asked.sizes)}: {collective} of {element} takes {least} bytes or more on {asked.ranks} ranks")
+
+
 def chosen(asked):
     """What the options name, as (element, op, words)."""
-    byte_sizes = sizes(step=2 if asked.quick else 1)
-    if asked.sizes:
-        byte_sizes = [size_of(each) for each in asked.sizes.split(",")]
+    byte_sizes = asked.sizes or sizes(step=2 if asked.quick else 1)
+    require_sense(asked)
     if asked.whole:
         yield from whole(asked.ranks, byte_sizes, byte_sizes if asked.sizes else byte_sizes[::2])
         return
@@ -64,9 +92,7 @@ def chosen(asked):
         words += rows(collective, byte_sizes, places, asked.element, asked.ranks, offsets)
         if asked.odd and collective not in ("barrier", *MODELS):
             words += rows(collective, byte_sizes, places, asked.element, asked.ranks, offsets, odd=True)
-    if not words:
-        raise Wrong("no size is large enough for one element of each rank")
-    yield asked.element, asked.op, words
+    yield asked.element, asked.op, list(dict.fromkeys(words))  # one element more may be none: blocks stay equal
 
 
 def whole(ranks, many, few):

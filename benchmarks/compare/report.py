@@ -72,6 +72,15 @@ def table(run, state):
         yield line + (f"   {100 * share:6.0f} %" if share else "") + (f"   {wrong:.0f} WRONG" if wrong else "")
 
 
+def wrong_cells(run):
+    """A line for each cell and contender whose results were not all right, be its figures told or not."""
+    for cell in run["cells"]:
+        for each in cell["contenders"]:
+            if each["wrong"]:
+                yield (f"{each['wrong']:.0f} elements of {each['name']}: {cell['collective']} of {size_text(cell['bytes'])} "
+                       f"bytes, {cell['element']}, {cell['op']}, {cell['place']}, offset {cell['offset']}")
+
+
 def ratios(run, kind, state):
     """(cell, ratio) of each cell in which ours with buffers of that kind met the peer."""
     for cell in run["cells"]:

@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: what it takes for one state of the machine, for two, and for no sensible figure at all."""
 import argparse
+import contextlib
+import importlib.util
+import io
+import json
 import pathlib
 import random
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+from unittest import mock
 
 import argument_types
 import cells
 import judge
 import peers
 import report
+
+
+HERE = pathlib.Path(__file__).resolve().parent
+SPEC = importlib.util.spec_from_file_location("command", HERE / "__main__.py")
+command = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(command)
 
 
 def probes(middle, count=1000, spread=0.05):
@@ -82,8 +95,10 @@ class Report(unittest.TestCase):
 class Cells(unittest.TestCase):
     def test_sizes_are_words_and_nonsense_is_refused(self):
         self.assertEqual([cells.size_of(each) for each in ("4", "1K", "2m")], [4, 1024, 2 << 20])
-        with self.assertRaises(cells.Wrong):
-            cells.size_of("x4")
+        for words in ("x4", "", "\u00b2", "2\u00b2", "K"):
+            with self.assertRaises(cells.Wrong, msg=words):
+                cells.size_of(words)
+        self.assertEqual(cells.sizes_of("8,4,8"), [8, 4])
 
     def test_the_whole_has_every_collective_model_element_and_op(self):
         found = list(cells.whole(2, cells.sizes(), cells.sizes(step=2)))
@@ -134,13 +149,108 @@ class Arguments(unittest.TestCase):
 
     def test_the_commands_refuse_them_before_they_build(self):
         wrong = (("--seconds", "0"), ("--seconds", "nan"), ("--json", "/dev/null/x"))
-        here = pathlib.Path(__file__).resolve().parent
-        for program, pairs in ((here, (*wrong, ("--ranks", "0"))), (here.parent / "hosts", wrong)):
+        sizes = (("--sizes", ""), ("--sizes", "\u00b2"))
+        for program, pairs in ((HERE, (*wrong, *sizes, ("--ranks", "0"))), (HERE.parent / "hosts", wrong)):
             for pair in pairs:  # if they did build, they could not, and would say something else
                 done = subprocess.run([sys.executable, program, "--build", "/dev/null/x", *pair], capture_output=True,
                                       text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), pair)
                 self.assertIn(f"argument {pair[0]}: ", done.stderr)
+
+    def test_options_that_contradict_each_other_are_refused(self):
+        for words, told in (("--sizes 3", "--sizes 3: allreduce of float takes 4 bytes or more"),
+                            ("--sizes 4,3", "--sizes 3"),
+                            ("--sizes 4 --collective all_gather", "all_gather of float takes 8 bytes"),
+                            ("--sizes 4 --element double", "allreduce of double takes 8 bytes"),
+                            ("--sizes 4 --whole", "takes 8 bytes"),
+                            ("--collective all_gather --place in", "all_gather is measured out of place only"),
+                            ("--collective reduce_scatter --place both", "reduce_scatter is measured out of place only"),
+                            ("--collective broadcast --place out", "broadcast is measured in place only"),
+                            *((f"--whole {each}", f"leave out --{each[2:].split()[0]}") for each in (
+                                "--collective reduce", "--element float", "--op sum", "--place in", "--odd", "--unaligned"))):
+            with mock.patch.object(sys, "argv", ["compare", *words.split()]), self.assertRaises(SystemExit), \
+                    contextlib.redirect_stderr(io.StringIO()) as heard:
+                command.arguments()
+            self.assertIn(told, heard.getvalue(), words)
+
+    def test_what_is_named_twice_is_measured_once(self):
+        for words in ("--collective reduce --collective reduce", "--sizes 1K,1K", "--sizes 1K,1025",
+                      "--collective all_to_all --odd --sizes 1K", "--peer openmpi --peer openmpi --sizes 1K"):
+            with mock.patch.object(sys, "argv", ["compare", *words.split()]):
+                asked = command.arguments()
+            self.assertEqual(len(asked.peer) - ("--peer" not in words), 1, words)
+            for _, _, cell_words in asked.programs:
+                self.assertEqual(len(set(cell_words)), len(cell_words), words)
+
+
+class Command(unittest.TestCase):
+    """The whole of it, where what ranks would write is written here."""
+
+    def run_with(self, *words, wrong=0, busy=0, wrote=True):
+        """What the command ends with, and prints."""
+        contenders = [{"name": name, "seconds": [1e-6] * 50, "probes": [2e-7] * 50, "wrong": bad}
+                      for name, bad in (("peer", 0), ("ddl private", wrong), ("ddl mapped", 0))]
+        lines = [{"peer": "a peer", "ranks": 2, "element": "float", "op": "sum", "host": "here", "caches": "", "compiler": "g++"},
+                 {"collective": "allreduce", "bytes": 4096, "offset": 1, "place": "in", "contenders": contenders}]
+
+        def ranks(_peer, _folder, _ranks, program):
+            if wrote:
+                program[program.index("--out") + 1].write_text("\n".join(map(json.dumps, lines)), encoding="ascii")
+            return True
+
+        with mock.patch.object(sys, "argv", ["compare", "--peer", "openmpi", *words]), \
+                mock.patch.multiple(peers, built=lambda *_: "program", run_ranks=ranks), \
+                mock.patch.object(judge.Load, "foreign", busy), mock.patch.object(judge.Load, "stolen", 0), \
+                contextlib.redirect_stdout(io.StringIO()) as printed:
+            return command.main(), printed.getvalue()
+
+    def test_it_ends_with_0_where_all_is_well(self):
+        status, printed = self.run_with()
+        self.assertEqual((status, "WRONG" in printed), (0, False))
+        self.assertIn("1.00x", printed)
+
+    def test_wrong_results_are_named_however_loaded_the_machine_was(self):
+        for busy in (0, 0.9):
+            status, printed = self.run_with(wrong=3, busy=busy)
+            self.assertEqual(status, 1)
+            self.assertIn("3 elements of ddl private: allreduce of 4 Ki bytes, float, sum, in, offset 1", printed)
+            self.assertEqual("there are no figures" in printed, busy > 0)
+
+    def test_a_machine_that_is_loaded_gives_3(self):
+        self.assertEqual(self.run_with(busy=0.9)[0], 3)
+
+    def test_a_launcher_that_starts_no_rank_is_told(self):
+        status, printed = self.run_with(wrote=False)
+        self.assertEqual(status, 2)
+        self.assertIn("openmpi: no rank measured", printed)
+
+    def test_figures_are_not_replaced_by_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "run.json"
+            file.write_text("figures", encoding="ascii")
+            for what in ({"wrote": False}, {"busy": 0.9}):
+                self.run_with("--json", str(file), **what)
+                self.assertEqual(file.read_text(encoding="ascii"), "figures")
+            self.run_with("--json", str(file))
+            self.assertEqual(len(json.loads(file.read_text(encoding="utf-8"))["runs"]), 1)
+
+    def test_two_commands_do_not_build_in_a_folder_at_once(self):
+        inside, most = [], []
+
+        def build(*_):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.05)
+            inside.pop()
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(peers, "build", build):
+            started = [threading.Thread(target=peers.built_target, args=(peers.Peer("x"), pathlib.Path(folder), "x", ""))
+                       for _ in range(3)]
+            for each in started:
+                each.start()
+            for each in started:
+                each.join()
+        self.assertEqual(most, [1, 1, 1])
 
 
 sys.exit(not unittest.main(exit=False).result.wasSuccessful())
