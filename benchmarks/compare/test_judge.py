@@ -150,7 +150,8 @@ class Arguments(unittest.TestCase):
     def test_the_commands_refuse_them_before_they_build(self):
         wrong = (("--seconds", "0"), ("--seconds", "nan"), ("--json", "/dev/null/x"))
         sizes = (("--sizes", ""), ("--sizes", "\u00b2"))
-        for program, pairs in ((HERE, (*wrong, *sizes, ("--ranks", "0"))), (HERE.parent / "hosts", wrong)):
+        hosts = (("--layout", "2\u00b2x1"), ("--layout", "2x\u00b2"), ("--rate", "fast"), ("--rate", "0gbit"))
+        for program, pairs in ((HERE, (*wrong, *sizes, ("--ranks", "0"))), (HERE.parent / "hosts", (*wrong, *sizes, *hosts))):
             for pair in pairs:  # if they did build, they could not, and would say something else
                 done = subprocess.run([sys.executable, program, "--build", "/dev/null/x", *pair], capture_output=True,
                                       text=True, check=False)

@@ -25,7 +25,7 @@ FULL = "8,128,1K,4K,16K,64K,256K,1M,4M,16M,32M,64M"
 
 def layout(words):
     hosts, _, ranks = words.partition("x")
-    if not (hosts.isdigit() and ranks.isdigit() and 2 <= int(hosts) <= 9 and int(ranks) >= 1):
+    if not (hosts.isdecimal() and ranks.isdecimal() and 2 <= int(hosts) <= 9 and int(ranks) >= 1):
         raise argparse.ArgumentTypeError(f"'{words}' is no layout; write 2x1: hosts, 2 to 9, and the ranks on each")
     return int(hosts), int(ranks)
 
@@ -35,20 +35,19 @@ def arguments():
     parser.add_argument("--layout", action="append", metavar="HOSTSxRANKS", type=layout,
                         help="hosts, and ranks on each; again for more (2x1, 2x2, 4x1 and 4x2)")
     parser.add_argument("--settings", action="append", choices=SETTINGS, help="Open MPI's; again for more (all)")
-    parser.add_argument("--sizes", metavar="BYTES,...", help=f"({FULL})")
+    parser.add_argument("--sizes", metavar="BYTES,...", type=cells.sizes_of, help=f"({FULL})")
     parser.add_argument("--quick", action="store_true", help=f"sizes {QUICK}, fewer samples")
-    parser.add_argument("--rate", default="1gbit", help="of each link, as tc writes it (%(default)s)")
+    parser.add_argument("--rate", type=network.rate, default="1gbit", help="of each link, as tc writes it (%(default)s)")
     parser.add_argument("--seconds", type=argument_types.seconds, help="for each size (quick: 1, else 3)")
     parser.add_argument("--json", type=argument_types.writable, help="write all figures there")
     parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
     asked = parser.parse_args()
-    asked.layout = asked.layout or [(2, 1), (2, 2), (4, 1), (4, 2)]
-    asked.settings = asked.settings or list(SETTINGS)
-    try:
-        asked.sizes = [cells.size_of(each) for each in (asked.sizes or (QUICK if asked.quick else FULL)).split(",")]
-    except cells.Wrong as failure:
-        parser.error(str(failure))
+    asked.layout = list(dict.fromkeys(asked.layout or [(2, 1), (2, 2), (4, 1), (4, 2)]))
+    asked.settings = list(dict.fromkeys(asked.settings or SETTINGS))
+    asked.sizes = asked.sizes or cells.sizes_of(QUICK if asked.quick else FULL)
+    if min(asked.sizes) < cells.ELEMENT_BYTES["float"]:
+        parser.error(f"--sizes {min(asked.sizes)}: allreduce of float takes 4 bytes or more")
     asked.seconds = asked.seconds or (1 if asked.quick else 3)
     asked.build = asked.build.resolve()
     return asked
@@ -70,7 +69,7 @@ def measured(hosts, per_host, program, settings, asked):
         started = hosts.start("host1", words, env=dict(os.environ, **peers.OPEN_MPI))
         if started.wait() not in (0, 1):
             raise network.Impossible("a rank ended with an error")
-        head, *lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        head, *lines = peers.samples(out, "hosts")
     return head, lines
 
 
@@ -119,7 +118,7 @@ def main():
                     rows = told(lines, lambda size: 1e3 * 2 * (count - 1) / count * size / speed)
                     runs.append({"hosts": count, "ranks_per_host": per_host, "bytes_a_second": speed,
                                  "peer": head["peer"], "settings": settings, "rows": rows})
-    except (network.Impossible, peers.Missing, cells.Wrong) as failure:
+    except (network.Impossible, peers.Missing) as failure:
         print(f"# {failure}", file=sys.stderr)
         return 2
     if asked.json:

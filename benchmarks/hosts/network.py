@@ -5,8 +5,10 @@ switch.
 Of root only. Nothing of this machine's own network is touched. All of it goes when the `with` ends, and what a killed run
 has left when the next one begins.
 """
+import argparse
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +21,13 @@ FILES = pathlib.Path("/etc/netns")  # `ip netns exec` shows a namespace its own 
 
 class Impossible(Exception):
     """There can be no such hosts here; the words say what is needed."""
+
+
+def rate(words):
+    """As tc writes it."""
+    if not re.fullmatch(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?(([kmgt]i?)?(bit|bps))?", words, re.IGNORECASE):
+        raise argparse.ArgumentTypeError(f"'{words}' is no rate; write 1gbit or 100mbit, as tc does")
+    return words
 
 
 def command(*words, check=True):
@@ -63,8 +72,9 @@ class Hosts:
         if missing:
             raise Impossible(f"there is no {' and no '.join(missing)}; on Debian install iproute2 and util-linux")
         remove_left_over()
-        # a plain kill must clean up, too
-        self.old_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        # a plain kill must clean up, too, and so must the end of the terminal
+        self.old_handlers = {number: signal.signal(number, lambda number, _: sys.exit(128 + number))
+                             for number in (signal.SIGTERM, signal.SIGHUP)}
         try:
             self.make()
         except BaseException as failure:
@@ -78,7 +88,8 @@ class Hosts:
         for name in self.names:
             remove_space(self.prefix + name)
         remove_space(self.switch)
-        signal.signal(signal.SIGTERM, self.old_handler)
+        for number, handler in self.old_handlers.items():
+            signal.signal(number, handler)
 
     def make(self):
         inside = ("ip", "-n", self.switch)

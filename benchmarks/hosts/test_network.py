@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said where there can be no hosts."""
+"""What is said where there can be no hosts, and what is left of them."""
+import argparse
+import os
 import pathlib
 import signal
 import tempfile
@@ -14,11 +16,34 @@ class Refusals(unittest.TestCase):
         with tempfile.NamedTemporaryFile() as file, tempfile.TemporaryDirectory() as folder, \
                 mock.patch.multiple(network, FILES=pathlib.Path(file.name) / "netns", command=lambda *_, **__: ""), \
                 mock.patch("os.geteuid", lambda: 0), mock.patch("shutil.which", str):
-            before = signal.getsignal(signal.SIGTERM)
+            before = self.handlers()
             with self.assertRaisesRegex(network.Impossible, "this machine refuses .*netns"):
                 with network.Hosts(2, "1gbit", folder):
                     self.fail("there are hosts")
-            self.assertIs(signal.getsignal(signal.SIGTERM), before)
+            self.assertEqual(self.handlers(), before)
+
+    @staticmethod
+    def handlers():
+        return [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+
+    def test_a_kill_and_the_end_of_the_terminal_take_the_hosts_away(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with mock.patch("os.geteuid", lambda: 0), mock.patch("shutil.which", str), \
+                    mock.patch.object(network.Hosts, "make"), mock.patch.object(network, "remove_left_over"), \
+                    mock.patch.object(network, "remove_space") as removed:
+                before = self.handlers()
+                with self.assertRaises(SystemExit) as ended, network.Hosts(2, "1gbit", "/"):
+                    self.assertFalse(removed.called)
+                    os.kill(os.getpid(), number)
+                self.assertEqual((ended.exception.code, removed.call_count), (128 + number, 3))
+                self.assertEqual(self.handlers(), before)
+
+    def test_a_rate_is_one_that_tc_knows(self):
+        for words in ("1gbit", "100mbit", "2.5Gbit", "10MiBps", "1000000", "0.5gbit"):
+            self.assertEqual(network.rate(words), words)
+        for words in ("fast", "", "1 gbit", "gbit", "-1gbit", "0gbit", "1gigabit", "1k"):
+            with self.assertRaises(argparse.ArgumentTypeError, msg=words):
+                network.rate(words)
 
 
 if __name__ == "__main__":
