@@ -72,9 +72,9 @@ class Hosts:
         if missing:
             raise Impossible(f"there is no {' and no '.join(missing)}; on Debian install iproute2 and util-linux")
         remove_left_over()
-        # a plain kill must clean up, too, and so must the end of the terminal
+        # a plain kill must clean up, too, and so must the end of the terminal, unless nohup has it ignored
         self.old_handlers = {number: signal.signal(number, lambda number, _: sys.exit(128 + number))
-                             for number in (signal.SIGTERM, signal.SIGHUP)}
+                             for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN}
         try:
             self.make()
         except BaseException as failure:

@@ -38,6 +38,16 @@ class Refusals(unittest.TestCase):
                 self.assertEqual((ended.exception.code, removed.call_count), (128 + number, 3))
                 self.assertEqual(self.handlers(), before)
 
+    def test_what_nohup_ignores_stays_ignored(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            with mock.patch("os.geteuid", lambda: 0), mock.patch("shutil.which", str), mock.patch.object(network.Hosts, "make"), \
+                    mock.patch.multiple(network, remove_left_over=lambda: None, remove_space=lambda _: None), \
+                    network.Hosts(2, "1gbit", "/"):
+                self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
     def test_a_rate_is_one_that_tc_knows(self):
         for words in ("1gbit", "100mbit", "2.5Gbit", "10MiBps", "1000000", "0.5gbit"):
             self.assertEqual(network.rate(words), words)
