@@ -2,7 +2,6 @@
 """Measures on this machine where ddl's ways cross, and prints a header that tells the compiler:
 python3 benchmarks/tune > my_machine.hpp"""
 import argparse
-import json
 import math
 import os
 import pathlib
@@ -45,11 +44,10 @@ def arguments():
                                             "the compiler.")
     parser.add_argument("--transport", action="append", choices=TRANSPORTS,
                         help="again for more (threads and shared_memory)")
-    parser.add_argument("--ranks", type=argument_types.ranks(2), default=2,
-                        help="processes or threads, each bound to a core (%(default)s)")
-    parser.add_argument("--mpi", default="openmpi", choices=MPIS,
+    parser.add_argument("--ranks", type=argument_types.ranks(2), help="processes or threads, each bound to a core (2)")
+    parser.add_argument("--mpi", choices=MPIS,
                         help="whose, as benchmarks/compare knows them; path: mpicxx and mpirun that are found there "
-                             "(%(default)s)")
+                             "(openmpi)")
     parser.add_argument("--launcher", type=shlex.split,
                         help="mpi and cluster: what starts the ranks, such as 'mpirun -n 16 --host a:8,b:8'; "
                              "they then go where it puts them")
@@ -63,6 +61,13 @@ def arguments():
     asked = parser.parse_args()
     asked.build = asked.build.resolve()
     asked.transport = list(dict.fromkeys(asked.transport or ["threads", "shared_memory"]))
+    over_memory = [each in OVER_MEMORY for each in asked.transport]
+    if all(over_memory) and (asked.launcher or asked.mpi):
+        parser.error("--launcher and --mpi are for --transport mpi and cluster")
+    if asked.ranks and asked.launcher and not any(over_memory):
+        parser.error("--launcher says how many ranks there are; leave out --ranks")
+    asked.ranks = asked.ranks or 2
+    asked.mpi = asked.mpi or "openmpi"
     return asked
 
 
@@ -107,11 +112,10 @@ def measured(transport, asked):
         if not started(transport, words, asked):
             raise peers.Missing(f"{transport}: a rank ended with an error")
         load.pause()
-        text = out.read_text(encoding="utf-8")
-    if asked.samples:
-        with asked.samples.open("a", encoding="utf-8") as file:
-            file.write(text)
-    head, *lines = [json.loads(line) for line in text.splitlines()]
+        head, *lines = peers.samples(out, transport)
+        if asked.samples:
+            with asked.samples.open("a", encoding="utf-8") as file:
+                file.write(out.read_text(encoding="utf-8"))
     if head["ranks"] < 2:
         raise peers.Missing(f"{transport}: a rank was alone; start two or more, by the launcher of the MPI that they are "
                             "built with")

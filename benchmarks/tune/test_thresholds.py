@@ -83,6 +83,15 @@ class Header(unittest.TestCase):
             self.assertIn("#error", done.stdout, words)
             self.assertNotIn("Traceback", done.stderr, words)
 
+    def test_options_that_would_be_ignored_are_refused(self):
+        tune = pathlib.Path(__file__).resolve().parent
+        for words, told in (("--transport threads --launcher x", "--launcher and --mpi are for"),
+                            ("--mpi mpich", "--launcher and --mpi are for"),
+                            ("--transport mpi --launcher x --ranks 3", "leave out --ranks")):
+            done = subprocess.run([sys.executable, tune, "--programs", "/dev/null/x", *words.split()], capture_output=True,
+                                  text=True, check=False)
+            self.assertIn(told, done.stderr, words)
+
     def test_help_is_no_header_and_no_error(self):
         done = subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parent, "--help"], capture_output=True,
                               text=True, check=False)
