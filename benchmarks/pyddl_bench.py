@@ -12,6 +12,7 @@ then unless DDL_MAPPED_ARRAYS=0 is set; `mapped` those that it makes in pyddl.ma
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -20,16 +21,22 @@ import numpy
 
 import pyddl
 
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent / "compare"))
+import argument_types  # noqa: E402
+
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--min-bytes", type=int, default=4)
-    parser.add_argument("--max-bytes", type=int, default=16 << 20)
-    parser.add_argument("--factor", type=int, default=4, help="from one size to the next")
-    parser.add_argument("--seconds", type=float, default=0.3, help="for each size and contender")
-    parser.add_argument("--calls", type=int, default=2000, help="at most, for each size and contender")
-    parser.add_argument("--json", help="write the rows there")
-    return parser.parse_args()
+    parser.add_argument("--min-bytes", type=argument_types.whole(4), default=4)
+    parser.add_argument("--max-bytes", type=argument_types.whole(4), default=16 << 20)
+    parser.add_argument("--factor", type=argument_types.whole(2), default=4, help="from one size to the next")
+    parser.add_argument("--seconds", type=argument_types.seconds, default=0.3, help="for each size and contender")
+    parser.add_argument("--calls", type=argument_types.whole(1), default=2000, help="at most, for each size and contender")
+    parser.add_argument("--json", type=argument_types.writable, help="write the rows there")
+    asked = parser.parse_args()
+    if asked.max_bytes < asked.min_bytes:
+        parser.error(f"--max-bytes is {asked.max_bytes}, below --min-bytes {asked.min_bytes}")
+    return asked
 
 
 def mpi_world():
