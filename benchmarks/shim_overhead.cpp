@@ -2,15 +2,15 @@
 // shim_overhead [TURNS [CALLS]]: what a small allreduce costs through ddl.h and IBM's face beyond the C++ template it
 // stands on. Each turn times CALLS calls (2000) of each face, one face after the other; the figures are medians over the
 // TURNS turns (200) of the time of one call, and of the difference in a turn. Run by one rank it tells of the calls alone;
-// by several, under examples/launch, of what is left of it beside an exchange.
+// by several, under examples/launch, of what is left of it beside an exchange. Before that a sum by each face is checked.
 #include <ddl/allreduce.hpp>
 #include <ddl/shim/ddl.h>
 #include <ddl/shim/ddl.hpp>
 #include <ddl/transport/shared_memory.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -35,9 +35,23 @@ double median(std::vector<double> of) {
     return of[of.size() / 2];
 }
 
+/// `otherwise` where nothing is said, 0 where it is no number above 0.
 int number(int arguments, char** words, int index, int otherwise) {
-    const int given = arguments > index ? std::atoi(words[index]) : otherwise;
-    return given > 0 ? given : otherwise;
+    if (arguments <= index) return otherwise;
+    const char* const end = words[index] + std::strlen(words[index]);
+    int given = 0;
+    const auto [rest, failed] = std::from_chars(words[index], end, given);
+    return failed == std::errc{} && rest == end && given > 0 ? given : 0;
+}
+
+/// Whether a call adds what the ranks bring.
+bool adds(const face& tried, int rank, int size) {
+    std::fill(values, values + count, static_cast<float>(rank + 1));
+    const bool well = tried.call();
+    const float sum = static_cast<float>(size) * static_cast<float>(size + 1) / 2;
+    const bool right = std::all_of(values, values + count, [&](float value) { return value == sum; });
+    if (!well || !right) std::fprintf(stderr, "%s: %s\n", tried.name, well ? "a wrong sum" : ddl_last_error());
+    return well && right;
 }
 
 }  // namespace
@@ -45,6 +59,10 @@ int number(int arguments, char** words, int index, int otherwise) {
 int main(int arguments, char** words) {
     const int turns = number(arguments, words, 1, 200);
     const int calls = number(arguments, words, 2, 2000);
+    if (turns == 0 || calls == 0 || arguments > 3) {
+        std::fprintf(stderr, "usage: shim_overhead [TURNS [CALLS]], numbers above 0\n");
+        return 2;
+    }
     const ddl::launcher launched = ddl::launcher::from_environment();
     ddl::shared_memory node{std::string{launched.job} + ".template", launched.rank, launched.size};
     ddl::allreduce_plan<ddl::sum, float, ddl::tuned, ddl::shared_memory> made{node, values, values, count};
@@ -62,6 +80,9 @@ int main(int arguments, char** words) {
         {"ddl_run_plan", [] { return ddl_run_plan(c_plan) == DDL_OK; }, {}},
         {"ddl_allreduce (IBM)", [] { return ddl_allreduce(values, count) == DDL_SUCCESS; }, {}},
     };
+    for (const face& each : faces)
+        if (!adds(each, node.rank(), node.size())) return 1;
+    std::fill(values, values + count, 0.0F);   // sums of sums would overflow
     for (int turn = -1; turn < turns; ++turn)  // the first warms up
         for (face& each : faces) {
             const double begin = ddl::now();
