@@ -12,7 +12,7 @@ namespace ddl {
 /// its operand to its right neighbour and gets the result at the end. Those that take part beside each other then lie on different
 /// cores or nodes also where ranks are dealt out to two of them in turn.
 ///
-/// Cost: `log2 p` steps (2 more where `p` is no power of two); `n log2 p` bytes sent a rank. For short messages.
+/// Cost: `floor(log2 p)` steps (2 more where `p` is no power of two); `n ceil(log2 p)` bytes sent a rank. For short messages.
 /// Order: keeps rank order, for what is exchanged always lies side by side.
 /// Source: Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005, section 4.5.
 struct recursive_doubling {
