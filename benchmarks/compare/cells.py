@@ -75,7 +75,8 @@ def require_sense(asked):
             raise Wrong(f"--place {asked.place}: {collective} is measured {'in' if places == ['in'] else 'out of'} place only")
         least = ELEMENT_BYTES[element] * least_count(collective, asked.ranks)
         if asked.sizes and collective not in ("barrier", *MODELS) and min(asked.sizes) < least:
-            raise Wrong(f"--sizes {min(asked.sizes)}: {collective} of {element} takes {least} bytes or more on {asked.ranks} ranks")
+            raise Wrong(f"--sizes {min(asked.sizes)}: {collective} of {element} takes {least} bytes or more on "
+                        f"{asked.ranks} ranks")
 
 
 def chosen(asked):
