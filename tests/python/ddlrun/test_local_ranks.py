@@ -44,11 +44,11 @@ def started(environment, tmp_path):
     many what they wrote has behind their end, and then the last message."""
     running = []
 
-    def start(*words, grace=5, last=1, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
+    def start(*words, grace=5, last=1, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more):
         program = ("import sys; from ddlrun import __main__, processes; "
                    f"processes.GRACE, processes.LAST = {grace}, {last}; sys.exit(__main__.main())")
         running.append(subprocess.Popen([sys.executable, "-c", program, *map(str, words)], env=environment, cwd=tmp_path,
-                                        text=True, stdout=stdout, stderr=stderr))
+                                        text=True, stdout=stdout, stderr=stderr, **more))
         return running[-1]
     yield start
     for process in running:
@@ -325,6 +325,22 @@ def test_signals_reach_the_ranks(started, tmp_path, number):
     run.send_signal(number)
     assert run.wait(200) == 0
     assert all((tmp_path / f"got.{rank}").exists() for rank in range(2))
+
+
+def test_signals_that_are_blocked_where_ddlrun_is_started(started, ddlrun, tmp_path):
+    def blocked(*numbers):
+        return lambda: signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    done = ddlrun("--accelerators", 2, "sh", "-c", "exit 3", timeout=60, preexec_fn=blocked(signal.SIGCHLD))
+    assert done.returncode == 3, done.stderr
+    text = f"import signal; open('{tmp_path}/up', 'w'); print(signal.sigwait([signal.SIGTERM]))"  # which needs it blocked
+    run = started("--accelerators", 1, sys.executable, "-c", text, preexec_fn=blocked(signal.SIGCHLD, signal.SIGTERM))
+    wait_until((tmp_path / "up").exists)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(60) == 0
+    assert int(run.stdout.read()) == signal.SIGTERM
+    python = "import signal; print({signal.SIGCHLD, signal.SIGTERM} & signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    assert ddlrun("--accelerators", 2, sys.executable, "-c", python).stdout == "set()\n" * 2
 
 
 def test_ctrl_c_ends_python_ranks(started, program, tmp_path):

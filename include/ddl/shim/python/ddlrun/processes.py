@@ -58,11 +58,13 @@ class _Supervision:
         self._wake.setblocking(False)
         self._writers = _writers(lambda: _wake_by(wake))
         self._before = {}
+        self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # when we were started, which goes on to the children
         before = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         try:
             for number in (*FORWARDED, signal.SIGCHLD):
                 if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:  # as nohup does
                     self._before[number] = signal.signal(number, self._note)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
             for child in children:
                 if not self._told:
                     self._start(child)
@@ -72,6 +74,7 @@ class _Supervision:
             self._kill(signal.SIGKILL)
             while self._living:
                 self._reap(block=True)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
             for number, handler in self._before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(before)
@@ -88,10 +91,13 @@ class _Supervision:
         before = len(self._living)
         first = before == 0  # as under mpirun, the first rank alone reads what ddlrun is given
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
             process = subprocess.Popen(child.words, env=child.environment, stdin=None if first else subprocess.DEVNULL,
                                        stdout=out, stderr=err, start_new_session=True, preexec_fn=_die_with_parent)
         except OSError as why:
             raise Problem(PROGRAM, f"program '{child.words[0]}' does not start: {why}") from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._before)
         self._living[process] = child
         for number, reached in list(self._noted):
             if reached <= before:  # it came before this one was there
