@@ -449,6 +449,25 @@ def test_tagged_output_that_cannot_be_written(shell):
     assert done.returncode == 3
 
 
+@pytest.fixture
+def ddlrun_behind(environment, tmp_path):
+    """Runs ddlrun with these words in a process that does `before` first."""
+    def run(before, *words):
+        return subprocess.run([sys.executable, "-c", f"import sys; {before}; from ddlrun import __main__; sys.exit(__main__.main())",
+                               *words], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    return run
+
+
+def test_output_is_written_where_no_thread_can_be_started(ddlrun_behind):
+    no_thread = "import threading; threading.stack_size(1 << 47)"  # more than there are addresses
+    done = ddlrun_behind(no_thread, "--tag_output", "--accelerators", "2", "sh", "-c", "echo out; echo err >&2; sleep 0.2; echo out")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] out"] * 2 + ["[1] out"] * 2
+    assert sorted(done.stderr.splitlines()) == ["[0] err", "[1] err"]
+    done = ddlrun_behind(no_thread, "--accelerators", "2", "sh", "-c", "[ $RANK = 0 ] && exec sleep 100; exit 7")
+    assert done.returncode == 7 and done.stderr.startswith("[ERROR DDL-2-10] rank 1 ended with status 7"), done.stderr
+
+
 @pytest.mark.parametrize("words", ["-h", "--version", "--dry_run true"])
 def test_a_reader_that_has_enough_of_a_text(shell, words):
     done = shell(f"{{ ddlrun {words}; echo status $? >&2; }} | true")

@@ -13,7 +13,8 @@ KEPT = 1 << 18  # bytes on their way, above which no more are to be read
 class Writer:
     """Writes to a stream in a thread of its own, which alone is held up when nobody reads; `told` is called there after each text.
 
-    The thread begins with the first text.
+    The thread begins with the first text. While the system has no thread for us, texts are written where they come, where a reader
+    that does not read holds up all.
     """
 
     def __init__(self, stream, told):
@@ -23,10 +24,15 @@ class Writer:
         self.failure = None  # behind one, nothing more is written
 
     def write(self, text):
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="ddlrun-output", daemon=True)
-            self._thread.start()
         self._given += len(text)
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="ddlrun-output", daemon=True)
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError:
+                self._put(text)
+                return
         self._texts.put(text)
 
     @property
@@ -46,17 +52,20 @@ class Writer:
             text = self._texts.get()
             if not text:
                 return
-            try:
-                left = memoryview(text)
-                while left:
-                    try:
-                        left = left[os.write(self._descriptor, left):]
-                    except BlockingIOError:  # who shares the stream with us may have made it so
-                        select.select([], [self._descriptor], [])
-                self._written += len(text)
-            except OSError as why:
-                self.failure = why
+            self._put(text)
             self._told()
+
+    def _put(self, text):
+        try:
+            left = memoryview(text)
+            while left:
+                try:
+                    left = left[os.write(self._descriptor, left):]
+                except BlockingIOError:  # who shares the stream with us may have made it so
+                    select.select([], [self._descriptor], [])
+            self._written += len(text)
+        except OSError as why:
+            self.failure = why
 
 
 class Output:
