@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -236,6 +237,23 @@ def test_one_host_needs_no_mpi(ddlrun):
 def test_one_other_host(dry_run):
     words = dry_run("-H no-such-host.invalid -accelerators 2 python x")
     assert variables(words)["DDL_HOST_LIST"] == "no-such-host.invalid:0,1"
+
+
+@pytest.mark.parametrize("room", [0, 20, 200])
+def test_no_room_for_temporary_files(ddlrun, command, built_with, room):
+    """None at all; not for the rank file; not for the log."""
+    command("mpirun", OPEN_MPI)
+    built_with("libmpi.so.40")
+    done = ddlrun("--dry_run", "-H", "host1,host2", "--accelerators", 2, "python", "x",
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    if room == 200:
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert len(rank_file(shlex.split(done.stdout))) == 4
+    else:
+        assert done.returncode == 1 and done.stdout == ""
+        first, second = done.stderr.splitlines()
+        assert re.match(r"\[ERROR DDL-2-8\] the rank file cannot be written: .*; set TMPDIR to a folder that has room", first)
+        assert second.startswith("No log could be written: ")
 
 
 def test_gpus_are_counted_where_nothing_is_said(dry_run, command):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ddlrun`, from the command line to the status of the program."""
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -122,20 +123,32 @@ def _differences(variables):
 
 
 def _by_mpi(settings, placed, launcher, log):
-    command = mpi.command(launcher, settings, placed, log.folder, settings.program)
+    try:
+        folder = log.folder
+    except OSError as why:
+        raise _no_room(why) from None
+    command = mpi.command(launcher, settings, placed, folder, settings.program)
     for path, text in command.files.items():
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as why:
+            raise _no_room(why) from None
         log.write(f"{path}:\n{text.rstrip()}")
     line = f"+ {command}"
     log.write(line)
     if settings.dry_run:
-        log.keep()  # the line can then be run as it stands
+        with contextlib.suppress(OSError):  # the rank file is there: the line can be run as it stands
+            log.keep()
         _show(line)
         return 0
     tell(line)
     variables = {name: value for name, value in {**os.environ, **command.environment}.items() if value is not None}
     return processes.run([processes.Child(command.words, variables, "mpirun")], log)
+
+
+def _no_room(why):
+    return Problem(FILE, f"the rank file cannot be written: {why}; set TMPDIR to a folder that has room")
 
 
 def _show(text):
