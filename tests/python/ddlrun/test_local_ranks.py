@@ -468,6 +468,15 @@ def test_output_is_written_where_no_thread_can_be_started(ddlrun_behind):
     assert done.returncode == 7 and done.stderr.startswith("[ERROR DDL-2-10] rank 1 ended with status 7"), done.stderr
 
 
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "a" * 64])
+def test_a_host_whose_own_name_has_no_address(ddlrun_behind, name):
+    named = f"import socket; socket.gethostname = lambda: {name!r}"
+    for words in ([], ["-H", name], ["-H", "localhost"], ["-H", "127.0.0.1"], ["--launcher", "local"]):
+        done = ddlrun_behind(named, "--accelerators", "1", *words, "sh", "-c", "echo $DDL_HOST_LIST")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{words[1] if words[:1] == ['-H'] else name}:0\n"
+
+
 @pytest.mark.parametrize("words", ["-h", "--version", "--dry_run true"])
 def test_a_reader_that_has_enough_of_a_text(shell, words):
     done = shell(f"{{ ddlrun {words}; echo status $? >&2; }} | true")

@@ -51,9 +51,9 @@ def _run(settings, log):
     own_file = placement.of_file(settings.rank_file, settings) if settings.rank_file else None
     names = own_file.hosts if own_file else hosts.of_run(settings)
     shape = None if own_file else placement.shape_of(len(names), settings.nodes, settings.racks, settings.aisles)
-    if not settings.dry_run:
-        hosts.check_known(names)
     local = _starts_itself(settings, names)
+    if not (local or settings.dry_run):
+        hosts.check_known(names)
     launcher = None if local else _launcher(settings)
     here = hardware.found()
     if not (local or own_file or settings.dry_run):

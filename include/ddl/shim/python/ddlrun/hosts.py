@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which hosts a run takes: named, of a hostfile, of the LSF or Slurm job, or this one."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -29,7 +30,7 @@ def of_run(settings, environment=os.environ):
 
 def is_this_host(name):
     """Whether `name` is an address of this host. Throws `Problem` if it is the name of no host at all."""
-    if name in ("localhost", socket.gethostname(), socket.getfqdn()):
+    if name in _own_names():
         return True
     for family, _, _, _, address in _addresses(name):
         try:
@@ -39,6 +40,13 @@ def is_this_host(name):
         except OSError:
             pass
     return False
+
+
+def _own_names():
+    """Only the last has to be looked up."""
+    yield from ("localhost", socket.gethostname())
+    with contextlib.suppress(UnicodeError):  # of a name that no resolver takes
+        yield socket.getfqdn()
 
 
 def check_known(names):
