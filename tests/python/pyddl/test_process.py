@@ -300,3 +300,53 @@ opening, process.functions.open_environment, masks = process.functions.open_envi
 """ + text + """
 assert {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD} < masks[0] and signal.SIGSEGV not in masks[0]
 """, preamble=WITHOUT_INIT)
+
+
+UNDONE = """
+import signal, threading
+def undone():
+    assert not pyddl.initialized()
+    assert signal.getsignal(signal.SIGINT) is python_handler and signal.default_int_handler is python_handler
+    assert signal.set_wakeup_fd(-1) == -1
+    with refused(pyddl.Error, "is not initialised"): pyddl.barrier()
+python_handler = signal.getsignal(signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_rank_that_can_start_no_thread(ranks, count):
+    ranks(count, UNDONE + f"""
+last = os.environ["RANK"] == "{count - 1}"
+if last:
+    threading.stack_size(1 << 47)  # more than there are addresses
+    with refused(pyddl.SystemRefusal, "init, rank {count - 1}: no thread", "ulimit -u"): pyddl.init()
+    undone()
+else:
+    pyddl.init()
+    with refused(pyddl.Broken, "rank {count - 1} gave up: SystemRefusal: init, rank {count - 1}: no thread"): pyddl.barrier()
+if {count} == 1:
+    threading.stack_size(0)
+    pyddl.init()
+    pyddl.barrier()
+    pyddl.finalize()
+""", preamble=WITHOUT_INIT.partition("rank, size")[0])
+
+
+def test_a_process_that_has_few_descriptors_left(python):
+    seen = {python(UNDONE + f"""
+import resource
+used = len(os.listdir("/proc/self/fd")) - 1
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (used + {left}, hard))
+try:
+    pyddl.init()
+    say("none")
+except pyddl.SystemRefusal as why:
+    say("ours" if "init, rank 0: no descriptors" in str(why) and "ulimit -n" in str(why) else "the library's")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    undone()
+    pyddl.init()
+pyddl.allreduce(np.ones(3))
+pyddl.finalize()
+""", preamble=WITHOUT_INIT.partition("rank, size")[0]).strip() for left in range(8)}
+    assert {"none", "ours"} <= seen <= {"none", "ours", "the library's"}

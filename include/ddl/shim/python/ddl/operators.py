@@ -98,7 +98,7 @@ def _watch():
     ranks = ctypes.CDLL(operator_library()).ddl_tensorflow_ranks
     ranks.restype = ctypes.c_void_p
     handle = ranks()
-    watch = interrupt.watch(lambda: functions.interrupt(handle))
+    watch = interrupt.watch(lambda: functions.interrupt(handle), f"ddl.init, rank {launcher.rank()}")
 
     @atexit.register
     def leave():

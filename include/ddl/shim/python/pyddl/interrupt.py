@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 
+from .errors import SystemRefusal
 from .library import functions
 
 MOMENT = 0.2  # seconds in which a call may end by itself
@@ -58,9 +59,12 @@ def _put(handler):
 class Watch:
     """Calls `end` when a SIGINT wants the main thread out of where it waits. To be made, and stopped, by the main thread."""
 
-    def __init__(self, end):
+    def __init__(self, end, where):
         self._end = end
-        self._ear, self._mouth = socket.socketpair()
+        try:
+            self._ear, self._mouth = socket.socketpair()
+        except OSError as why:
+            raise SystemRefusal(f"{where}: no descriptors to hear of Ctrl-C: {why}; raise their limit (ulimit -n)") from None
         self._mouth.setblocking(False)
         self._ear.settimeout(None)
         self._before = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
@@ -69,11 +73,17 @@ class Watch:
         self._pid = os.getpid()
         self._last = None  # where the main thread was at the last SIGINT
         self._first = not _watches
-        _watches.append(self)
-        _put(_raise)
         self._thread = threading.Thread(target=self._listen, name="pyddl-interrupt", daemon=True)
-        os.register_at_fork(after_in_child=self._forked)
-        start_quiet(self._thread)
+        _watches.append(self)
+        try:
+            _put(_raise)
+            os.register_at_fork(after_in_child=self._forked)
+            start_quiet(self._thread)
+        except BaseException as why:
+            self.stop()
+            if self._thread.ident is None and isinstance(why, RuntimeError):
+                raise SystemRefusal(f"{where}: no thread to hear of Ctrl-C: {why}; raise the limit on processes (ulimit -u)") from None
+            raise
 
     def stop(self):
         """Gives the descriptor back, if it is still ours."""
@@ -86,7 +96,8 @@ class Watch:
         signal.set_wakeup_fd(self._before if now == self._mouth.fileno() else now, warn_on_full_buffer=False)
         self._mouth.shutdown(socket.SHUT_RDWR)  # which ends the thread, also while a process made by fork has the socket, too
         self._mouth.close()
-        self._thread.join(5)
+        if self._thread.is_alive():
+            self._thread.join(5)
         self._ear.close()
 
     def _forked(self):
@@ -151,11 +162,11 @@ class Watch:
         return None if frame is None else (id(frame), frame.f_lasti, self._calls.value)
 
 
-def watch(end):
-    """A `Watch`, if this thread may have one."""
+def watch(end, where):
+    """A `Watch`, if this thread may have one. `where` begins the text of a `SystemRefusal`."""
     if threading.current_thread() is not threading.main_thread():
         return None
     try:
-        return Watch(end)
+        return Watch(end, where)
     except ValueError:  # another interpreter of the process
         return None

@@ -68,8 +68,14 @@ def _open_environment(place):
                 functions.close(opened)
             over.set()
 
+    thread = threading.Thread(target=run, name="pyddl-init", daemon=True)
     try:
-        interrupt.start_quiet(threading.Thread(target=run, name="pyddl-init", daemon=True))
+        try:
+            interrupt.start_quiet(thread)
+        except RuntimeError:
+            if thread.ident is not None:  # it is a handler's, which has ended the wait
+                raise
+            return functions.open_environment(place)  # the others come to hear from `start` that there is no thread
         over.wait()
     except BaseException:
         with lock:  # if they come after all, they are closed
@@ -113,9 +119,14 @@ def start(open_world, options=None):
         failure = functions.failure(status)
         functions.close(handle)
         raise failure
-    here.ranks = Communicator(handle.value)
-    here.started = True
-    here.watch = interrupt.watch(interrupt_all)
+    ranks = Communicator(handle.value)
+    try:
+        here.watch = interrupt.watch(interrupt_all, f"init, rank {ranks.rank}")
+    except BaseException:  # the others, which have met this rank, are not to wait for its calls
+        tell_of_failure()
+        ranks.close()
+        raise
+    here.ranks, here.started = ranks, True
     if mapped == "1":
         map_arrays_from_here()
     elif mapped == "" and functions.get_local_size(handle) > 1:
