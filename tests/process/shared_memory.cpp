@@ -393,6 +393,53 @@ BOOST_AUTO_TEST_CASE(rank_0_that_dies_on_the_way) {
     BOOST_TEST(result.mentions("rank 0 ended while the ranks met"), result);
 }
 
+BOOST_DATA_TEST_CASE(a_rank_that_dies_on_the_way_while_a_process_that_it_made_by_fork_lives_on, data::xrange(0, 2),
+                     victim) {
+    const std::string job = fresh_job();
+    const marks attended, forked, over, done;
+    children ranks;
+    for (int rank = 0; rank < 2; ++rank)
+        ranks.start([&, rank] {
+            std::thread other;
+            if (rank == victim)
+                other = std::thread{[&] {
+                    EXPECT(attended.wait_for(1));
+                    if (::fork() == 0) {
+                        forked.leave();
+                        ::_exit(done.wait_for(2) ? 0 : 1);
+                    }
+                    EXPECT(forked.wait_for(1));
+                    ::raise(SIGKILL);
+                }};
+            try {
+                ddl::rendezvous meeting{job, rank, 3, ddl::timeout{20}};
+                if (rank == 0) {
+                    meeting.claim();
+                    meeting.host(ddl::shared_heap::create(3), [](int) { return false; });
+                }
+                meeting.attend();  // rank 0 knows of it
+                attended.leave();
+                meeting.await_all([](int) { return false; });
+            } catch (const ddl::error&) {
+                if (rank == victim) other.join();
+                for (int i = 0; i < 2; ++i) over.leave();
+                throw;
+            }
+        });
+    for (int rank = 0; rank < 2; ++rank)
+        ranks.start([&, rank] {
+            EXPECT(over.wait_for(1));
+            ddl::shared_memory next{job, rank, 2, ddl::timeout{20}};
+            exchange_ranks(next);
+            done.leave();
+        });
+    const std::vector<outcome> results = ranks.finish();
+    const outcome& survivor = results[victim == 0 ? 1 : 0];
+    BOOST_TEST(survivor.is(ddl::errc::peer_lost), survivor);
+    BOOST_TEST(survivor.mentions(("rank " + std::to_string(victim) + " ended while the ranks met").c_str()), survivor);
+    for (std::size_t each = 2; each < 4; ++each) BOOST_TEST(results[each].how == outcome::returned, results[each]);
+}
+
 BOOST_AUTO_TEST_CASE(arguments_that_make_no_sense) {
     for (const auto& [rank, size] : {std::pair{-1, 2}, {2, 2}, {0, 0}, {0, -1}, {0, ddl::shared_heap::most_ranks + 1}})
         BOOST_CHECK_EXCEPTION((ddl::shared_memory{"job", rank, size}), ddl::error,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ddl/transport/descriptor.hpp>
+#include <ddl/transport/own_descriptor.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -14,20 +14,21 @@ namespace ddl {
 
 /// A socket for whole messages, and for open files, between processes of one host. No member blocks.
 ///
-/// Its name is abstract: no file, seen in this network namespace only, gone with the process that has it.
+/// Its name is abstract: no file, seen in this network namespace only, gone with the process that has it, which one made by fork
+/// neither keeps nor speaks for.
 class local_socket {
 public:
     static constexpr std::size_t longest_name = 80;
 
     local_socket() noexcept = default;
     static local_socket open() noexcept {
-        return local_socket{descriptor{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)}};
+        return local_socket{
+            [] { return descriptor{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)}; }};
     }
 
     explicit operator bool() const noexcept { return static_cast<bool>(socket_); }
     int number() const noexcept { return socket_.number(); }
     void close() noexcept { socket_.close(); }
-    descriptor release() noexcept { return std::move(socket_); }
 
     /// These two return 0 or what `errno` said. Names of different users differ.
     int bind(std::string_view name) const noexcept {
@@ -41,7 +42,8 @@ public:
 
     /// The next who connected; if there is none, no socket.
     local_socket accept() const noexcept {
-        return local_socket{descriptor{::accept4(number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)}};
+        return local_socket{
+            [this] { return descriptor{::accept4(number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)}; }};
     }
 
     /// The user at the other end.
@@ -100,7 +102,8 @@ public:
     }
 
 private:
-    explicit local_socket(descriptor socket) noexcept : socket_{std::move(socket)} {}
+    template <class Open>
+    explicit local_socket(const Open& open) noexcept : socket_{open} {}
 
     struct address {
         explicit address(std::string_view name) noexcept {
@@ -120,7 +123,7 @@ private:
         alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))] = {};
     };
 
-    descriptor socket_;
+    own_descriptor socket_;
 };
 
 }  // namespace ddl

@@ -4,7 +4,6 @@
 #include <ddl/transport/launcher.hpp>
 #include <ddl/transport/memory_ranks.hpp>
 #include <ddl/transport/memory_source.hpp>
-#include <ddl/transport/own_descriptor.hpp>
 #include <ddl/transport/rendezvous.hpp>
 #include <ddl/transport/shared_heap.hpp>
 
@@ -184,7 +183,7 @@ private:
     explicit shared_memory(const launcher& launched) : shared_memory{meet(launched), launched.limit} {}
     shared_memory(admission&& from, timeout limit)
         : memory_ranks{from.seat.memory(), from.seat.rank(), from.seat.size(), limit},
-          seats_{std::make_shared<membership>(std::move(from.seat))}, job_name_{from.job_name.release()} {}
+          seats_{std::make_shared<membership>(std::move(from.seat))}, job_name_{std::move(from.job_name)} {}
     shared_memory(membership&& seat, const shared_memory& from)
         : memory_ranks{seat.memory(), seat.rank(), seat.size(), from.limit(), from.lineage()}, seats_(1) {
         seats_.insert(seats_.end(), from.seats_.begin(), from.seats_.end());
@@ -199,7 +198,7 @@ private:
     }
 
     std::vector<std::shared_ptr<membership>> seats_;  // in this group, and in those that it was split from
-    own_descriptor job_name_;                         // rank 0's: no other run can take the name while it is open
+    local_socket job_name_;                           // rank 0's: no other run can take the name while it is open
 };
 
 static_assert(memory_transport<shared_memory>);
