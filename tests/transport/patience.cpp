@@ -4,10 +4,15 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <clocale>
 #include <concepts>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
 #include <thread>
+#include <unistd.h>
 
 #include "../collective/require.hpp"
 
@@ -94,6 +99,29 @@ BOOST_AUTO_TEST_CASE(the_environment_may_set_the_limit) {
         BOOST_TEST(std::string(failure.what()).find(wrong) != std::string::npos, failure.what());
     }
     ::unsetenv("DDL_TIMEOUT");
+}
+
+BOOST_AUTO_TEST_CASE(and_says_the_same_where_numbers_have_a_comma) {
+    const auto folder = std::filesystem::temp_directory_path() / ("ddl-patience-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    std::ofstream{folder / "words"}
+        << "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\ngrouping -1\nEND LC_NUMERIC\n";
+    const std::string make = "cd '" + folder.string() + "' && localedef -c -i words ./with_comma >/dev/null 2>&1";
+    (void)!std::system(make.c_str());  // NOLINT: it warns of what is not in there
+    ::setenv("LOCPATH", folder.c_str(), 1);
+    if (std::setlocale(LC_NUMERIC, "with_comma") != nullptr) {
+        BOOST_TEST(std::strtod("2,5", nullptr) == 2.5);
+        ::setenv("DDL_TIMEOUT", "2.5", 1);
+        BOOST_TEST(ddl::timeout_from_environment().seconds == 2.5);
+        ::setenv("DDL_TIMEOUT", "2,5", 1);
+        BOOST_CHECK_THROW(ddl::timeout_from_environment(), ddl::error);
+        ::unsetenv("DDL_TIMEOUT");
+        std::setlocale(LC_NUMERIC, "C");
+    } else {
+        BOOST_TEST_MESSAGE("no locale can be made here");
+    }
+    ::unsetenv("LOCPATH");
+    std::filesystem::remove_all(folder);
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_that_may_run_on_one_core_alone_is_bound_to_it) {

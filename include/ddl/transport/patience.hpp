@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): POSIX has more in it than <clocale>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,8 +33,9 @@ struct timeout {
 inline timeout timeout_from_environment() {
     const char* const words = std::getenv("DDL_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
     if (words == nullptr || *words == '\0') return timeout{};
+    static const locale_t point = ::newlocale(LC_ALL_MASK, "C", nullptr);  // whatever the program's own says of numbers
     char* end = nullptr;
-    const double seconds = std::strtod(words, &end);
+    const double seconds = ::strtod_l(words, &end, point);
     if (*end != '\0' || !(seconds > 0))
         throw error(errc::invalid_argument, "timeout", -1, -1, "DDL_TIMEOUT is \"%.40s\"; it takes seconds, above 0",
                     words);
