@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done where the process has no memory left: the others hear of it, and no thread ends the process.
+// What is done where the process has no memory or descriptor left: the others hear of it, and no thread ends the process.
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
 #include <ddl/transport/call_queue.hpp>
+#include <ddl/transport/file_post.hpp>
 #include <ddl/transport/recording.hpp>
 #include <ddl/transport/shared_memory.hpp>
 #include <ddl/transport/threads.hpp>
@@ -17,6 +18,7 @@
 #include <iterator>
 #include <latch>
 #include <new>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <thread>
@@ -32,6 +34,8 @@ thread_local bool is_first = false;
 thread_local std::size_t longest_aligned = static_cast<std::size_t>(-1);  // that this thread gets
 std::atomic<bool> refuses_others = false;
 int sent_before = -1;  // messages before one of this process is refused; below 0 none is
+bool accepts = true;
+bool takes_files = true;
 
 bool is_refused() noexcept { return (granted >= 0 && granted-- == 0) || (refuses_others && !is_first); }
 
@@ -114,6 +118,15 @@ extern "C" ssize_t sendmsg(int to, const msghdr* message, int flags) {
     errno = ENOBUFS;
     return -1;
 }
+extern "C" int accept4(int at, sockaddr* from, socklen_t* length, int flags) {
+    if (accepts) return static_cast<int>(::syscall(SYS_accept4, at, from, length, flags));
+    errno = EMFILE;
+    return -1;
+}
+extern "C" ssize_t recvmsg(int from, msghdr* message, int flags) {
+    if (!takes_files) message->msg_controllen = 0;  // the system lets go of them, as where no descriptor is left
+    return ::syscall(SYS_recvmsg, from, message, flags);
+}
 
 BOOST_AUTO_TEST_CASE(a_rank_without_memory_is_not_waited_for_while_ranks_meet) {
     int times_told = 0;
@@ -166,6 +179,38 @@ BOOST_AUTO_TEST_CASE(nor_is_one_that_the_system_lets_say_nothing) {
                 BOOST_TEST_REQUIRE((each.is(ddl::errc::system) || each.is(ddl::errc::peer_lost)), sent << ": " << each);
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(nor_is_one_that_has_no_descriptor_left_for_the_file) {
+    const std::string job = fresh_job();
+    children ranks;
+    for (const int rank : {0, 1})
+        ranks.start([&, rank] {
+            takes_files = rank == 0;
+            ddl::shared_memory{job, rank, 2, ddl::timeout{20}};
+        });
+    const std::vector<outcome> results = ranks.finish();
+    for (const outcome& each : results) {
+        BOOST_TEST(each.is(ddl::errc::system), each);
+        BOOST_TEST(each.mentions("recvmsg: Too many open files"), each);
+    }
+    BOOST_TEST(results[0].mentions("rank 1 gave up"), results[0]);
+}
+
+BOOST_AUTO_TEST_CASE(files_for_which_no_descriptor_is_left_are_not_lost_in_silence) {
+    const ddl::file_post sender{0};
+    const ddl::file_post receiver{1};
+    const ddl::descriptor file{::memfd_create("file", MFD_CLOEXEC)};
+    for (bool* const allows : {&accepts, &takes_files}) {
+        sender.send(receiver.address(), 0, file);
+        *allows = false;
+        const outcome result = children::run([&] { receiver.receive(); });
+        *allows = true;
+        BOOST_TEST(result.is(ddl::errc::system), result);
+        BOOST_TEST(result.mentions(": Too many open files"), result);
+    }
+    BOOST_TEST(receiver.receive().has_value(), "the first still lay there");
+    BOOST_TEST(!receiver.receive().has_value());
 }
 
 BOOST_AUTO_TEST_CASE(nonblocking_calls_need_none_in_their_thread) {

@@ -59,10 +59,14 @@ public:
     std::optional<parcel> receive() const {
         while (const local_socket way = socket_.accept()) {
             parcel next;
-            if (way.user() == ::geteuid() && way.receive(next.what, next.file) == local_socket::arrival::message &&
-                next.file)
-                return next;
+            if (way.user() != ::geteuid() || way.receive(next.what, next.file) != local_socket::arrival::message)
+                continue;
+            if (next.file) return next;
+            errno = EMFILE;  // the system lets go of a file for which no descriptor is left
+            throw refused_by_system("file_post", rank_, "recvmsg");
         }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            throw refused_by_system("file_post", rank_, "accept");
         return std::nullopt;
     }
 

@@ -75,7 +75,11 @@ public:
                 descriptor file;
                 if (!hear(answer, file)) throw failure(errc::timeout, unanswered());
                 if (answer.what == note::refusal) throw failure(answer.code, answer.words);
-                if (answer.what == note::file) return file;
+                if (answer.what == note::file && file) return file;
+                if (answer.what == note::file) {
+                    errno = EMFILE;  // the system lets go of a file for which no descriptor is left
+                    throw refused_by_system(operation, rank_, "recvmsg");
+                }
             }
             if (expired()) throw failure(errc::timeout, unanswered());
         }
