@@ -83,6 +83,24 @@ for call in (lambda: alone.allreduce(data), alone.barrier, lambda: alone.broadca
 """)
 
 
+def test_only_memory_of_malloc_is_taken_for_it(python):
+    """Not what says where it lies, and how long it is, in other words of its own."""
+    python("""
+class Block:
+    def __init__(self, array):
+        self.__array_interface__, self.address, self.nbytes = array.__array_interface__, array.ctypes.data, array.nbytes
+data = np.full(4, 1.5)
+pyddl.allreduce(Block(data), 4, pyddl.DDL_TYPE_DOUBLE)
+with refused(ValueError, "allreduce, rank 0: n is 5; x holds 4 elements of type float64"):
+    pyddl.allreduce(Block(data), 5)
+class Untyped:
+    address, nbytes = data.ctypes.data, data.nbytes
+with refused(TypeError, "allreduce, rank 0: x is of type Untyped"):
+    pyddl.allreduce(Untyped())
+same(data, np.full(4, 1.5))
+""")
+
+
 def test_failures_are_exceptions_of_the_library(python):
     python(NO_LONG_WAY + """
 with refused(pyddl.Unsupported, "allreduce, rank 0"):
@@ -188,7 +206,7 @@ with refused(KeyboardInterrupt, "address"):
 with refused(TypeError, "allreduce, rank 0: x is of type Asked"):
     pyddl.allreduce(Asked(AttributeError))
 class Odd:
-    address, nbytes = 4096, -1
+    _ddl_malloc_address, address, nbytes = 4096, 4096, -1
 with refused(TypeError, "allreduce, rank 0: x is of type Odd"):
     pyddl.allreduce(Odd())
 pyddl.allreduce(np.ones(3))

@@ -62,7 +62,7 @@ bool python_is_here() noexcept {
 
 // The names of attributes, once Python has asked for a method.
 PyObject* handle_name = nullptr;
-PyObject* address_name = nullptr;
+PyObject* address_name = nullptr;  // which nothing but memory of `malloc` has
 PyObject* nbytes_name = nullptr;
 
 /// How many calls this thread has made.
@@ -307,7 +307,7 @@ DDL_API void* ddl_python_method(const char* name);
 void* ddl_python_method(const char* name) {
     if (!python_is_here()) return nullptr;
     if (handle_name == nullptr) handle_name = PyUnicode_InternFromString("_handle");
-    if (address_name == nullptr) address_name = PyUnicode_InternFromString("address");
+    if (address_name == nullptr) address_name = PyUnicode_InternFromString("_ddl_malloc_address");
     if (nbytes_name == nullptr) nbytes_name = PyUnicode_InternFromString("nbytes");
     if (handle_name == nullptr || address_name == nullptr || nbytes_name == nullptr) return nullptr;
     return reinterpret_cast<void*>(find(name, std::make_integer_sequence<int, static_cast<int>(std::size(methods))>{}));

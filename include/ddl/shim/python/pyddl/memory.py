@@ -19,21 +19,26 @@ class Memory:
     is given back by `free`, or when nobody refers to it any more. After `free` its arrays must not be used.
     """
 
-    __slots__ = ("address", "nbytes", "__weakref__")
+    __slots__ = ("_ddl_malloc_address", "nbytes", "__weakref__")  # by the first the library knows it
 
     def __init__(self, communicator, nbytes):
-        self.address: typing.Optional[int] = None
+        self._ddl_malloc_address: typing.Optional[int] = None
         self.nbytes: int = nbytes
         pointer = ctypes.c_void_p()
         status = functions.allocate(communicator, max(nbytes, 1), ctypes.byref(pointer))
         if status != 0:
             raise functions.failure(status)
-        self.address = pointer.value
+        self._ddl_malloc_address = pointer.value
+
+    @property
+    def address(self) -> typing.Optional[int]:
+        """Where it begins; None once it was freed."""
+        return self._ddl_malloc_address
 
     def free(self) -> None:
         """Gives the memory back. Throws `ValueError` the second time."""
         address = self._used_by("free")
-        self.address = None
+        self._ddl_malloc_address = None
         status = functions.deallocate(address)
         if status != 0:
             raise functions.failure(status)
@@ -77,7 +82,7 @@ class Memory:
     def __del__(self):
         if self.address is not None and functions is not None:
             functions.deallocate(self.address)
-            self.address = None
+            self._ddl_malloc_address = None
 
 
 def layout(call, shape, dtype):
