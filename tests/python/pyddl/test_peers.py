@@ -217,35 +217,54 @@ def test_ctrl_c_ends_a_wait(waiting, wait):
     assert process.returncode == 0
 
 
-def test_ctrl_c_ends_the_wait_for_ranks_that_do_not_come(python):
-    """And if they come after all, nothing of it is left."""
-    program = WITHOUT_INIT + """
+INTERRUPTED_INIT = WITHOUT_INIT + """
 import signal, threading
 from pyddl import process
 def opens(place):
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     return opening(place)
 opening, process.functions.open_environment = process.functions.open_environment, opens
-with refused(KeyboardInterrupt):
-    pyddl.init()
-assert not pyddl.initialized()
+if pyddl.rank() == 0:
+    with refused(KeyboardInterrupt):
+        pyddl.init()
+    assert not pyddl.initialized()
+process.functions.open_environment = opening
 """
-    python("", program, variables={"RANK": "0", "WORLD_SIZE": "2", "DDL_JOB": f"alone-{os.getpid()}", "DDL_TIMEOUT": "10000"})
-    python("", program.replace("return opening(place)", """
-    while not left.is_set(): time.sleep(0.01)
-    return opening(place)
-left = threading.Event()""") + """
-def closes(handle):
-    status = closing(handle)
-    closed.set()
-    return status
-closing, process.functions.close, closed = process.functions.close, closes, threading.Event()
-left.set()
-assert closed.wait(200)
+
+
+def test_ctrl_c_ends_the_wait_for_ranks_that_do_not_come(python):
+    python("", INTERRUPTED_INIT, variables={"RANK": "0", "WORLD_SIZE": "2", "DDL_JOB": f"alone-{os.getpid()}", "DDL_TIMEOUT": "10000"})
+
+
+@pytest.mark.parametrize("come", ["late", "meanwhile"])
+def test_an_init_behind_one_that_ctrl_c_ended(ranks, come):
+    """The others meet this rank once, be it that they come while it waits again, or before."""
+    ranks(2, INTERRUPTED_INIT + f"""
+if pyddl.rank() == 0:
+    open("left", "w").close()
+    while {come!r} == "meanwhile" and not os.path.exists("met"): time.sleep(0.02)
+else:
+    while not os.path.exists("left"): time.sleep(0.02)
+    if {come!r} == "late": time.sleep(0.5)
 pyddl.init()
-pyddl.finalize()
-""".replace("pyddl.init()", "process.functions.open_environment = opening\npyddl.init()"),
-           variables={"RANK": "0", "WORLD_SIZE": "1", "DDL_JOB": f"late-{os.getpid()}"})
+open("met", "w").close()
+data = np.ones(3)
+pyddl.allreduce(data)
+same(data, np.full(3, 2))
+""", preamble="")
+
+
+def test_an_init_behind_one_that_ctrl_c_ended_and_that_failed(python):
+    """It looks for the others anew, and for as long as any other does; in a child, too, which has no part in its parent's."""
+    python("""
+begin = time.monotonic()
+child_does(lambda: os.environ.update(WORLD_SIZE="1", DDL_JOB=os.environ["DDL_JOB"] + "-child") or pyddl.init())
+with refused(TimeoutError, "rank 1 did not start within 2 s"):
+    pyddl.init()
+assert 2 < time.monotonic() - begin
+os.environ["WORLD_SIZE"] = "1"
+pyddl.init()
+""", INTERRUPTED_INIT, variables={"RANK": "0", "WORLD_SIZE": "2", "DDL_JOB": f"failed-{os.getpid()}", "DDL_TIMEOUT": "2"})
 
 
 @pytest.mark.parametrize("program", ["work()",

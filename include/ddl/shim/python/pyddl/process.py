@@ -33,6 +33,7 @@ class _Process:
         self.ranks = _Nobody("is not initialised; call pyddl.init() first")
         self.started = False
         self.watch = None
+        self.opening = None  # of an `init` that Ctrl-C has ended
 
 
 here = _Process()
@@ -52,40 +53,47 @@ def init(options: typing.Optional[str] = None) -> int:
     return start(_open_environment, options)
 
 
-def _open_environment(place):
-    """The same as `functions.open_environment`, but Ctrl-C ends the wait for ranks of this host. A thread of its own opens them:
-    while the main thread is in the library no KeyboardInterrupt comes, and there is nothing yet that could be interrupted."""
-    if threading.current_thread() is not threading.main_thread() or not _meets_on_this_host():
-        return functions.open_environment(place)
-    opened, failures, over, lock, left = ctypes.c_void_p(), [], threading.Event(), threading.Lock(), []
+class _Opening:
+    """The ranks of this host meet, in a thread of its own: while the main thread is in the library no KeyboardInterrupt comes, and
+    there is nothing yet that could be interrupted. Behind a Ctrl-C that goes on, for the others may have met this rank: the next
+    `init` waits for it, too."""
 
-    def run():
-        status = functions.open_environment(ctypes.byref(opened))
-        with lock:
-            if status != 0:
-                failures.append(functions.failure(status))  # whose words are this thread's
-            elif left:
-                functions.close(opened)
-            over.set()
+    def __init__(self):
+        self._handle, self._lock, self.process = ctypes.c_void_p(), threading.Lock(), os.getpid()
 
-    thread = threading.Thread(target=run, name="pyddl-init", daemon=True)
-    try:
+    def wait(self):
+        """The handle, and a failure or None."""
+        failures = []
+
+        def run():
+            with self._lock:
+                status = 0 if self._handle else functions.open_environment(ctypes.byref(self._handle))
+                if status != 0:
+                    failures.append(functions.failure(status))  # whose words are this thread's
+
+        thread = threading.Thread(target=run, name="pyddl-init", daemon=True)
         try:
             interrupt.start_quiet(thread)
         except RuntimeError:
             if thread.ident is not None:  # it is a handler's, which has ended the wait
                 raise
-            return functions.open_environment(place)  # the others come to hear from `start` that there is no thread
-        over.wait()
-    except BaseException:
-        with lock:  # if they come after all, they are closed
-            left.append(True)
-            if over.is_set():
-                functions.close(opened)
-        raise
-    for failure in failures:
+            run()  # the others come to hear from `start` that there is no thread
+        else:
+            thread.join()
+        return self._handle.value, failures[0] if failures else None
+
+
+def _open_environment(place):
+    """The same as `functions.open_environment`, but Ctrl-C ends the wait for ranks of this host."""
+    opening = here.opening
+    if opening is None or opening.process != os.getpid():
+        if threading.current_thread() is not threading.main_thread() or not _meets_on_this_host():
+            return functions.open_environment(place)
+        here.opening = opening = _Opening()
+    place._obj.value, failure = opening.wait()
+    here.opening = None
+    if failure is not None:
         raise failure
-    place._obj.value = opened.value
     return 0
 
 
