@@ -140,6 +140,12 @@ with refused(ValueError, "out has elements of type float64, and x of float32"):
 with refused(ValueError, "scatter, rank 0: out is read-only"):
     part.flags.writeable = False
     pyddl.scatter(whole, part)
+for call, name in ((pyddl.gather, "out"), (pyddl.scatter, "x")):
+    for n, kind, words in ((9, ValueError, f"n is 9; {name} holds 10 elements; pass that number"), (-1, ValueError, f"n is -1; {name} holds 10"),
+                           ("10", TypeError, "n is '10'; pass an integer")):
+        with refused(kind, f"{call.__name__}, rank 0: {words}"):
+            call(whole, np.zeros(10, np.float32), 0, n)
+    call(whole, np.zeros(10, np.float32), 0, np.int64(10))
 with refused(ValueError, "allreduce_n, rank 0: tensors are of types float32, float64"):
     pyddl.allreduce_n([whole, np.zeros(3)])
 for call in (pyddl.allreduce_n, pyddl.allreduce_n_async):

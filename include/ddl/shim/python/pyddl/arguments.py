@@ -86,12 +86,15 @@ class Arguments:
         counts = (ctypes.c_size_t * max(len(spans), 1))(*[span.count for span in spans])
         return spans, (pointers, counts, len(spans), spans[0].element if spans else elements.FLOAT)
 
-    def _blocks(self, call, x, out, whole, more=()):
-        """A call with two arrays, of which number `whole` is the whole vector; None: both are."""
+    def _blocks(self, call, x, out, whole, more=(), n=None):
+        """A call with two arrays, of which number `whole` is the whole vector; None: both are. It has `n` elements, if that is said."""
         source = self._span(call, x, None, None, writable=False)
         target = self._span(call, out, None, None, "out")
         self._agree(call, source, target)
         count = (source.count, target.count)[whole or 0]
+        if n is not None and (said := self._number(call, n, "n", 64)) != count:
+            raise self._refused(call, "n", ValueError(f"is {said}; {('x', 'out')[whole or 0]} holds {count} elements; pass that "
+                                                      "number on every rank"))
         wanted = count if whole is None else self.block(count)
         part = target.count if whole in (0, None) else source.count
         if part != wanted:
@@ -102,7 +105,7 @@ class Arguments:
     def _rooted(self, call, x, out, root, n, whole):
         root = self._number(call, root, "root")
         if root == self._rank:
-            return self._blocks(call, x, out, whole, (root,))
+            return self._blocks(call, x, out, whole, (root,), n)
         # without `n`: a block tells how long the whole is if all blocks are equally long
         argument, name = (x, "x") if whole == 1 else (out, "out")
         part = self._span(call, argument, None, None, name, writable=whole == 0)
