@@ -90,6 +90,30 @@ same(good, np.full(10, 3))
 """)
 
 
+def test_the_others_hear_of_arguments_that_a_call_does_not_take(ranks):
+    ranks(2, """
+x, out = np.ones(3), np.ones(3 * size)
+for call, good, arguments, more, words in (
+        (pyddl.broadcast, (x,), (x,), {"rot": 0}, "got an unexpected keyword argument 'rot'; pass (x, root=0, n=None, type=None)"),
+        (pyddl.reduce, (x,), (), {}, "missing a required argument: 'x'; pass (x, root=0, n=None, type=None, op=0)"),
+        (pyddl.all_gather, (x, out), (x, out, 0), {}, "too many positional arguments; pass (x, out)"),
+        (pyddl.allreduce_n_async, ([x],), ([x],), {"tensors": 1}, "multiple values for argument 'tensors'; pass (tensors, op=0)"),
+        (pyddl.barrier, (), (1,), {}, "too many positional arguments; pass ()")):
+    name = call.__name__
+    with refused(*((TypeError, f"{name}, rank 1: the arguments do not fit: {words}") if rank == 1 else
+                   (pyddl.Mismatch, f"{name.replace('_async', '')}, rank 0", "rank 1 has called with invalid arguments"))):
+        done = call(*arguments, **more) if rank == 1 else call(*good)
+        done.wait()
+if rank == 1:  # what is this rank's own affair nobody else hears of
+    for call, words in ((lambda: pyddl.block(), "block"), (lambda: pyddl.set_timeout(3, 4), "set_timeout"), (lambda: pyddl.set_schedule(), "set_schedule"),
+                        (lambda: pyddl.plan_allreduce(), "plan_allreduce")):
+        with refused(TypeError, f"{words}, rank 1: the arguments do not fit: "):
+            call()
+pyddl.allreduce(x)
+same(x, np.full(3, 2))
+""", variables={"DDL_TIMEOUT": "20"})
+
+
 def test_plans_are_made_without_the_others(ranks):
     """So a mistake is nobody else's affair, and what they call next is not taken for a part of it."""
     ranks(2, """

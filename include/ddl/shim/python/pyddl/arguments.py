@@ -20,11 +20,11 @@ class Arguments:
 
     def _refused(self, call, argument, why):
         """The exception for a call that never came to the library. The others wait in theirs, and are told, unless it is a
-        plan's making, or `block`.
+        plan's making, or another that is this rank's own affair.
 
         `why` is what is wrong with an argument, or what an object's own code threw, which is passed on as it is.
         """
-        if self._size > 1 and self._handle is not None and not call.startswith(("plan_", "block")):
+        if self._size > 1 and self._handle is not None and not call.startswith(("plan_", "block", "set_")):
             functions.run_allreduce(self._handle, None, None, 1, -1, -1)
         for kind in (TypeError, ValueError):
             if isinstance(why, kind):

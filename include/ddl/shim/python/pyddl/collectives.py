@@ -2,6 +2,7 @@
 """The collectives of all ranks, as functions: each is the method of `Communicator` of that name."""
 
 import functools
+import inspect
 import math
 import typing
 
@@ -12,7 +13,7 @@ from .elements import DDL_OP_SUM
 from .memory import layout
 from .pending import Plan
 from .process import here
-from .short_way import shorten
+from .short_way import plain_signature, shorten
 
 
 def allreduce(x: typing.Any, n: typing.Optional[int] = None, type: typing.Optional[int] = None,
@@ -38,12 +39,25 @@ def _of_all_ranks(method: "typing.Callable[Concatenate[Communicator, _Arguments]
 
     @functools.wraps(method)
     def call(*arguments, **more):
-        return getattr(here.ranks, name)(*arguments, **more)
+        try:
+            return getattr(here.ranks, name)(*arguments, **more)
+        except TypeError:
+            _refuse_what_is_not_taken(call, arguments, more)
+            raise
 
     call.__qualname__ = name
     call.__module__ = __name__
     call.__wrapped__ = functools.partial(method, None)  # so that help shows the arguments without `self`
     return call
+
+
+def _refuse_what_is_not_taken(call, arguments, more):
+    """An argument that is missing, or that the call does not have, is refused as any other, for the others wait."""
+    try:
+        inspect.signature(call).bind(*arguments, **more)
+    except TypeError as why:
+        why = TypeError(f"do not fit: {why}; pass {plain_signature(call)}")
+        raise here.ranks._refused(call.__name__, "the arguments", why) from None
 
 
 allreduce_n = _of_all_ranks(Communicator.allreduce_n)

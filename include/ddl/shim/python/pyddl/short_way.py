@@ -32,14 +32,15 @@ def shorten(kind, *names):
         function = functions.python_method(name.encode())
         if function:
             method = getattr(kind, name)
-            text = f"{name}{_plain_signature(method)}\n--\n\n{method.__doc__}"
+            signature = plain_signature(method).replace("(self", "($self", 1)
+            text = f"{name}{signature}\n--\n\n{method.__doc__}"
             definition = _Definition(name.encode(), function, _VARARGS_AND_KEYWORDS, text.encode())
             _definitions.append(definition)
             setattr(kind, "_long_" + name, method)
             setattr(kind, name, make(kind, definition))
 
 
-def _plain_signature(method):
-    """Without types, which such a function's text cannot have: `($self, x, n=None)`."""
-    parameters = [each.replace(annotation=each.empty) for each in inspect.signature(method).parameters.values()]
-    return str(inspect.Signature(parameters)).replace("(self", "($self", 1)
+def plain_signature(function):
+    """Without types, which such a function's text cannot have: `(self, x, n=None)`."""
+    parameters = [each.replace(annotation=each.empty) for each in inspect.signature(function).parameters.values()]
+    return str(inspect.Signature(parameters))
