@@ -70,14 +70,19 @@ same(data, np.full(4, 3))
 
 def test_the_others_hear_of_what_an_objects_own_code_throws(ranks):
     ranks(3, """
+import functools
 class Odd:
     @property
     def __array_interface__(self): raise KeyError("on purpose")
+class OddNumber:
+    def __index__(self): raise KeyError("on purpose")
 def broken_list():
     yield np.zeros(10)
     raise KeyError("on purpose")
 good = np.full(10, rank)
 for wrong, right, kind, words in ((lambda: pyddl.allreduce(Odd()), lambda: pyddl.allreduce(good), KeyError, "on purpose"),
+                                  *((functools.partial(pyddl.reduce, good, **{name: OddNumber()}), lambda: pyddl.reduce(good), KeyError, "on purpose")
+                                    for name in ("root", "n", "op", "type")),
                                   (lambda: pyddl.allreduce_n(broken_list()), lambda: pyddl.allreduce_n([good]), KeyError, "on purpose"),
                                   (lambda: pyddl.allreduce_n(7), lambda: pyddl.allreduce_n([good]), TypeError,
                                    "allreduce_n, rank 1: tensors is of type int; pass a list of arrays"),

@@ -34,7 +34,7 @@ class Arguments:
     def _number(self, call, value, name, bits=32):
         try:
             return arrays.index(value, bits)
-        except (TypeError, ValueError) as why:
+        except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
             raise self._refused(call, name, why) from None
 
     def _span(self, call, x, n, element, argument="x", writable=True):
