@@ -151,8 +151,12 @@ with refused(ValueError, "allreduce_n, rank 0: tensors are of types float32, flo
 for call in (pyddl.allreduce_n, pyddl.allreduce_n_async):
     for tensors, said in ((whole, "one array"), (np.array(1.0), "one array"), (None, "of type NoneType"),
                           (pyddl.malloc(64, 64)[1], "of type Memory")):
-        with refused(TypeError, f"allreduce_n, rank 0: tensors is {said}; pass a list of arrays"):
+        with refused(TypeError, f"{call.__name__}, rank 0: tensors is {said}; pass a list of arrays"):
             call(tensors)
+    with refused(TypeError, f"{call.__name__}, rank 0: tensors[1] is of type list; pass a NumPy array"):
+        call([whole, [1.0]])
+    with refused(TypeError, f"{call.__name__}, rank 0: op is 'sum'; pass an integer"):
+        call([whole], "sum")
 pyddl.allreduce_n(np.ones((2, 3)))  # a list of its rows
 for arguments, kind, words in (((10, 1), ValueError, "rank 1 of 1"), ((-1,), ValueError, "rank 0 of 1, count -1"), ((10**30,), ValueError, f"count is {10**30}; "),
                                ((1.5,), TypeError, "count is 1.5; "), (("a",), TypeError, "count is 'a'; "),

@@ -105,7 +105,10 @@ pyddl.allreduce_n(tensors)
 for found, n in zip(tensors, (3, 0, 1000, 1)):
     same(found, of_all(n, np.float64).sum(0))
 same(tensors[4], np.full(9, sum(range(size))))
-pyddl.allreduce_n([])
+for name in pyddl.__all__:
+    if name.startswith("DDL_OP"):  # of no arrays there is each
+        pyddl.allreduce_n([], getattr(pyddl, name))
+        pyddl.allreduce_n_async([], getattr(pyddl, name)).wait()
 pyddl.finalize()
 """)
 

@@ -76,15 +76,17 @@ class Arguments:
         except Exception as why:  # pylint: disable=broad-except
             raise self._refused(call, "tensors", why) from None
 
-    def _several(self, call, tensors):
+    def _several(self, call, tensors, op):
         """Their spans, which are to live as long as the call, and its arguments."""
-        spans = [self._span(call, tensor, None, None) for tensor in tensors]
+        op = self._number(call, op, "op")
+        spans = [self._span(call, tensor, None, None, f"tensors[{place}]") for place, tensor in enumerate(tensors)]
         if len({span.element for span in spans}) > 1:
             names = sorted({elements.name_of(span.element) for span in spans})
             raise self._refused(call, "tensors", ValueError(f"are of types {', '.join(names)}; pass tensors of one type"))
         pointers = (ctypes.c_void_p * max(len(spans), 1))(*[span.address for span in spans])
         counts = (ctypes.c_size_t * max(len(spans), 1))(*[span.count for span in spans])
-        return spans, (pointers, counts, len(spans), spans[0].element if spans else elements.FLOAT)
+        of_none = elements.INT32 if op >= elements.DDL_OP_BIT_AND else elements.FLOAT  # one that has the op
+        return spans, (pointers, counts, len(spans), spans[0].element if spans else of_none, op)
 
     def _blocks(self, call, x, out, whole, more=(), n=None):
         """A call with two arrays, of which number `whole` is the whole vector; None: both are. It has `n` elements, if that is said."""

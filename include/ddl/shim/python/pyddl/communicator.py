@@ -86,8 +86,8 @@ class Communicator(Arguments):
 
     def allreduce_n(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> int:
         """The same for a list of arrays of one dtype, in one exchange."""
-        _spans, arguments = self._several("allreduce_n", self._listed("allreduce_n", tensors))
-        return self._run("allreduce_n", *arguments, self._number("allreduce_n", op, "op"))
+        _spans, arguments = self._several("allreduce_n", self._listed("allreduce_n", tensors), op)
+        return self._run("allreduce_n", *arguments)
 
     def broadcast(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> int:
         """Replaces `x` by the root's, on every rank."""
@@ -143,9 +143,9 @@ class Communicator(Arguments):
 
     def allreduce_n_async(self, tensors: typing.Iterable[typing.Any], op: int = elements.DDL_OP_SUM) -> Request:
         """Starts an allreduce of several arrays."""
-        tensors = self._listed("allreduce_n", tensors)
-        spans, arguments = self._several("allreduce_n", tensors)
-        return Request(self, "allreduce_n", (*arguments, self._number("allreduce_n", op, "op")), (tensors, spans, arguments))
+        tensors = self._listed("allreduce_n_async", tensors)
+        spans, arguments = self._several("allreduce_n_async", tensors, op)
+        return Request(self, "allreduce_n", arguments, (tensors, spans, arguments))
 
     def broadcast_async(self, x: _Array, root: int = 0, n: _Count = None, type: _Count = None) -> Request:
         """Starts a broadcast."""

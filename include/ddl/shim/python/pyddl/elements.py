@@ -46,7 +46,7 @@ NAMES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
          "float32", "float64", "complex64", "complex128")
 SIZES = (1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16)
 _NUMBERS = {name: number for number, name in enumerate(NAMES)}
-FLOAT = _NUMBERS["float32"]
+FLOAT, INT32 = _NUMBERS["float32"], _NUMBERS["int32"]
 
 # By DDL_TYPE: the number of ddl.h.
 OF_TYPE = {number: _NUMBERS[name] for number, name in enumerate((
