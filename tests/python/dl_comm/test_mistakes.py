@@ -41,8 +41,8 @@ for tensors, kind, words in bad_lists:
 for tensors, kind, words in bad_lists[:4]:
     one_errs(lambda: cdl.broadcast(tensors), lambda: cdl.broadcast(good), kind, words)
 for root, kind in ((3, ValueError), ("a", TypeError)):
-    one_errs(lambda: cdl.broadcast(good, root), lambda: cdl.broadcast(good), kind, "root is")
-one_errs(lambda: cdl.create_team(7, 0), lambda: cdl.create_team(7, 1), ValueError, "nthreads_in_team is 0")
+    one_errs(lambda: cdl.broadcast(good, root), lambda: cdl.broadcast(good), kind, "broadcast, rank 1: root is")
+one_errs(lambda: cdl.create_team(7, 0), lambda: cdl.create_team(7, 1), ValueError, "create_team, rank 1: nthreads_in_team is 0")
 other = 0 if rank == 1 else 1
 for act in (cdl.gradients, cdl.broadcast):
     for lists in ([np.ones(4 + (rank == 1), np.float32)], [np.ones(4, np.float64 if rank == 1 else np.float32)],
@@ -59,12 +59,12 @@ assert time.monotonic() - begin < 100
 def test_of_the_number_of_the_only_team(ranks):
     ranks(2, """
 for team in (-1, "a", 5000):  # before there is one
-    one_errs(lambda: cdl.gradients(good, team), lambda: cdl.gradients(good), (TypeError, ValueError), "teamID is")
+    one_errs(lambda: cdl.gradients(good, team), lambda: cdl.gradients(good), (TypeError, ValueError), "gradients, rank 1: teamID is")
 mc.init(1, 1, 10)
 for team in (-1, "a", 5000):
-    one_errs(lambda: cdl.gradients(good, team), lambda: cdl.gradients(good), (TypeError, ValueError), "teamID is")
+    one_errs(lambda: cdl.gradients(good, team), lambda: cdl.gradients(good), (TypeError, ValueError), "gradients, rank 1: teamID is")
 one_errs(lambda: cdl.gradients(good, 3), lambda: cdl.gradients(good), pyddl.Error, "there is no team 3; pass the number of one")
-one_errs(lambda: mc.gradients(good, 3), lambda: mc.gradients(good, 0), ValueError, "teamID is 3; pass 0 to 0")
+one_errs(lambda: mc.gradients(good, 3), lambda: mc.gradients(good, 0), ValueError, "gradients, rank 1: teamID is 3; pass 0 to 0")
 one_errs(lambda: mc.gradients(7, 0), lambda: mc.gradients(good, 0), TypeError, "iterable")
 one_errs(lambda: mc.average(np.array(["a"])), lambda: mc.average(good[0]), ValueError, "has dtype")
 one_errs(lambda: mc.check_buffers_match(7), lambda: mc.check_buffers_match(good), TypeError, "iterable")

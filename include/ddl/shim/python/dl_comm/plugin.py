@@ -58,14 +58,18 @@ def require(name, met_is_enough=False):
         raise Error(f"{name}: dl_comm is not started; call init() first")
 
 
+def _where(name):
+    return f"{name}, rank {call('get_rank')}" if State.met else name
+
+
 def number(name, argument, value, least, most):
     """An integer from `least` to `most`."""
     try:
         result = arrays.index(value)
     except (TypeError, ValueError) as why:
-        raise type(why)(f"{name}: {argument} {why}") from None
+        raise type(why)(f"{_where(name)}: {argument} {why}") from None
     if not least <= result <= most:
-        raise ValueError(f"{name}: {argument} is {result}; pass {least} to {most}")
+        raise ValueError(f"{_where(name)}: {argument} is {result}; pass {least} to {most}")
     return result
 
 
