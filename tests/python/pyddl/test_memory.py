@@ -54,8 +54,11 @@ for nbytes, kind, words in ((2**64 + 64, ValueError, "nbytes is 1844674407370955
         pyddl.world().malloc(nbytes)
 with refused(ValueError, "malloc, rank 0: nbytes is 9223372036854775808"):
     pyddl.malloc(64, 2**63 - 1)
-with refused(ValueError, "malloc, rank 0: nbytes is 18446744073709551616"):
-    pyddl.zeros(2**62)
+for shape, words in ((2**62, "(4611686018427387904,)"), ((2**40, 2**40), "(1099511627776, 1099511627776)"), ((1,) * 65, "(1, 1,"),
+                     ((2**40, 2**40, 0), "(1099511627776, 1099511627776, 0)")):
+    for name, make in (("zeros", pyddl.zeros), ("array", pyddl.malloc(64, 64)[1].array)):
+        with refused(ValueError, f"{name}, rank 0: shape is {words}", ", of which NumPy makes no array: ", "; pass fewer elements, or fewer axes"):
+            make(shape)
 """)
 
 
@@ -116,6 +119,7 @@ for call, make in (("array", memory.array), ("zeros", pyddl.zeros)):
             make(shape)
     for dtype, words in ((object, "dtype is object; pass one of numbers"), ("S", "dtype is |S0; pass one of numbers"),
                          (("f4", (2,)), "dtype is ('<f4', (2,)); pass one of numbers"),
+                         ("U3", "dtype is <U3; pass one of numbers"), ("M8[s]", "dtype is datetime64[s]; pass one of numbers"),
                          ("nonsense", "dtype is 'nonsense'; pass one that NumPy knows")):
         with refused(TypeError, f"{call}, rank 0: {words}"):
             make(3, dtype)

@@ -92,7 +92,7 @@ def layout(call, shape, dtype):
         kind = numpy.dtype(dtype)
     except (TypeError, ValueError):
         raise TypeError(f"{where}dtype is {dtype!r}; pass one that NumPy knows") from None
-    if kind.hasobject or kind.itemsize == 0 or kind.subdtype is not None:
+    if kind.hasobject or kind.itemsize == 0 or kind.subdtype is not None or kind.kind in "SUmM":  # the last are text and times
         raise TypeError(f"{where}dtype is {kind}; pass one of numbers")
     try:
         extents = tuple(map(arrays.index, shape if numpy.iterable(shape) else (shape,)))
@@ -100,6 +100,11 @@ def layout(call, shape, dtype):
         raise type(why)(f"{where}shape {why}") from None
     if any(extent < 0 for extent in extents):
         raise ValueError(f"{where}shape is {extents}; pass 0 or more for each axis")
+    try:
+        numpy.broadcast_to(numpy.empty((), kind), extents)
+    except ValueError as why:
+        raise ValueError(f"{where}shape is {extents}, of which NumPy makes no array: {why}; pass fewer elements, or fewer axes"
+                         ) from None
     return extents, kind
 
 
