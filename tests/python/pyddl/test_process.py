@@ -150,6 +150,10 @@ pyddl.allreduce(np.ones(3))
     python("""
 with refused(TypeError, "init: options is 3"):
     pyddl.init(3)
+for words, said in (("-mode \\udcff", "\\\\udcff"), ("-mode r:1\\0x", "r:1\\\\0x")):  # what C does not read as it is arrives so
+    with refused(ValueError, said):
+        pyddl.init(words)
+pyddl.init()
 """, preamble=WITHOUT_INIT)
     for mode in ("b:2x2x1x1 ", "p:4x1x1x1 ", "r:4", "n:2x2", "c:4x1", "m:1x4", "2x2"):
         ranks(4, f"""

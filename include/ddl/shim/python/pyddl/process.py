@@ -113,6 +113,7 @@ def start(open_world, options=None):
     options = os.environ.get("DDL_OPTIONS", "") if options is None else options
     if not isinstance(options, str):
         raise TypeError(f"init: options is {options!r}; pass words such as \"-mode b:4x2\"")
+    words = options.replace("\0", "\\0").encode("utf-8", "backslashreplace")
     from .mapped_arrays import handler_setter, let_arrays_move_from_here, map_arrays_from_here  # which need this module
     mapped = os.environ.get("DDL_MAPPED_ARRAYS", "")
     if mapped not in ("", "0", "1"):
@@ -122,7 +123,7 @@ def start(open_world, options=None):
     handle = ctypes.c_void_p()
     status = open_world(ctypes.byref(handle))
     if status == 0:
-        status = functions.set_options(handle, options.encode())
+        status = functions.set_options(handle, words)
     if status != 0:
         failure = functions.failure(status)
         functions.close(handle)
