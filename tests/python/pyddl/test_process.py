@@ -228,6 +228,7 @@ def test_types_and_ops_have_the_numbers_of_the_c_header():
 def test_help_and_hints():
     import inspect
     import pydoc
+    import typing
     import pyddl
     text = pydoc.plain(pydoc.render_doc(pyddl))
     for name in pyddl.__all__:
@@ -237,6 +238,7 @@ def test_help_and_hints():
             assert name in text
         if inspect.isfunction(thing):
             assert inspect.signature(thing).return_annotation is not inspect.Signature.empty, name
+            assert "return" in typing.get_type_hints(thing), name
     assert "self" not in str(inspect.signature(pyddl.broadcast))
     assert os.path.exists(os.path.join(os.path.dirname(pyddl.__file__), "py.typed"))
     assert pyddl.__version__ == pyddl.version()

@@ -47,6 +47,7 @@ def _of_all_ranks(method: "typing.Callable[Concatenate[Communicator, _Arguments]
 
     call.__qualname__ = name
     call.__module__ = __name__
+    call.__annotations__ = typing.get_type_hints(method)  # which need the method's module
     call.__wrapped__ = functools.partial(method, None)  # so that help shows the arguments without `self`
     return call
 
