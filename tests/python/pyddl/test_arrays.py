@@ -186,7 +186,7 @@ for changes, words in (({"data": (data.ctypes.data, True)}, "is read-only"), ({"
                        ({"strides": (64, 8)}, "is strided"), ({"typestr": "|V3"}, "type '|V3'"), ({"typestr": "??"}, "not know"),
                        ({"typestr": "<f4,("}, "not know"),
                        *((each, "has an array interface that makes no sense: ") for each in (
-                           {"shape": None}, {"shape": (-1,)}, {"shape": (1.5,)}, {"data": 7}, {"data": ("x", False)},
+                           {"typestr": None}, {"typestr": float}, {"shape": None}, {"shape": (-1,)}, {"shape": (1.5,)}, {"data": 7}, {"data": ("x", False)},
                            {"data": (None, False)}, {"data": (-8, False)}, {"shape": (1 << 62, 8)}, {"strides": 4}, {"strides": "ab"},
                            {"strides": (8,)}))):
     with refused(ValueError, f"allreduce, rank {rank}: x ", words):

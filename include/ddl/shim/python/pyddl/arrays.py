@@ -99,6 +99,8 @@ def _dense(shape, strides, itemsize):
 def _of_interface(data, interface, writable, on_device):
     try:
         typestr, shape = interface["typestr"], tuple(map(index, interface["shape"]))
+        if not isinstance(typestr, str):
+            raise TypeError(f"typestr {typestr!r}")
         where, strides = interface.get("data"), interface.get("strides")
         strides = None if strides is None else tuple(map(index, strides))
         if any(extent < 0 for extent in shape) or (strides is not None and len(strides) != len(shape)):
