@@ -101,7 +101,7 @@ pyddl.allreduce(data)
 
 def test_what_a_communicator_is_told_makes_sense(python):
     python("""
-for seconds in ("1", None, [1]):
+for seconds in ("1", None, [1], 1j):
     with refused(TypeError, f"set_timeout, rank 0: seconds is {seconds!r}; pass a number"):
         pyddl.set_timeout(seconds)
 for name in (None, 3, b"ring"):
@@ -111,9 +111,12 @@ for name in ("\\udcff", "tuned\\0y"):  # a word that is not UTF-8 arrives so
     with refused(pyddl.Unsupported, "set_schedule"):
         pyddl.set_schedule(name)
 started = pyddl.barrier_async()
-for seconds in ("1", None, [1]):
+for seconds in ("1", None, [1], 1j):
     with refused(TypeError, f"is_over, rank 0: seconds is {seconds!r}; pass a number"):
         started.is_over(seconds)
+for name, act in (("set_timeout", pyddl.set_timeout), ("is_over", started.is_over)):
+    with refused(ValueError, f"{name}, rank 0: seconds is more than a float can be; pass math.inf for no limit"):
+        act(10**400)
 assert started.is_over(np.float32(100))
 pyddl.set_timeout(np.float32(100))
 pyddl.set_schedule("tuned")

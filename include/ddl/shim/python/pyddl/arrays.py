@@ -5,6 +5,7 @@ A result replaces what is there, so an array must be writable, and its elements 
 its axes lie does not matter, so long as it is the same on all ranks.
 """
 
+import ctypes
 import math
 
 import numpy
@@ -163,6 +164,16 @@ def host_copy(data):
     whole = numpy.empty(span.count, numpy.dtype(interface["typestr"]))
     span.device.to_host(whole.ctypes.data, span.address, whole.nbytes)
     return numpy.asarray(numpy.lib.stride_tricks.as_strided(whole, interface["shape"], interface.get("strides")), order="C")
+
+
+def duration(value):
+    """Seconds as a float."""
+    try:
+        return ctypes.c_double(value).value
+    except TypeError:
+        raise TypeError(f"is {value!r}; pass a number") from None
+    except OverflowError:
+        raise ValueError("is more than a float can be; pass math.inf for no limit") from None
 
 
 def index(value, bits=64):

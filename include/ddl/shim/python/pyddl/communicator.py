@@ -187,10 +187,10 @@ class Communicator(Arguments):
     def set_timeout(self, seconds: float) -> None:
         """How long a wait for another rank may take from now on."""
         try:
-            status = functions.set_timeout(self._handle, seconds)
-        except ctypes.ArgumentError:
-            raise TypeError(f"set_timeout, rank {self._rank}: seconds is {seconds!r}; pass a number") from None
-        self._check(status)
+            number = arrays.duration(seconds)
+        except (TypeError, ValueError) as why:
+            raise type(why)(f"set_timeout, rank {self._rank}: seconds {why}") from None
+        self._check(functions.set_timeout(self._handle, number))
 
     def set_schedule(self, name: str) -> None:
         """The schedule of later reductions: "tuned", which is the default, or "ring" and so on. All ranks name the same."""

@@ -5,6 +5,7 @@ import ctypes
 import time
 
 from . import interrupt
+from .arrays import duration
 from .library import functions
 
 MOMENT = 0.1  # seconds between two looks at what has become of a request
@@ -57,9 +58,10 @@ class Request(_Pending):
         """Whether it has ended, well or badly, after so many seconds at most; `wait` says which."""
         done = ctypes.c_int()
         try:
-            end = time.monotonic() + seconds
-        except TypeError:
-            raise TypeError(f"is_over, rank {self._communicator.rank}: seconds is {seconds!r}; pass a number") from None
+            seconds = duration(seconds)
+        except (TypeError, ValueError) as why:
+            raise type(why)(f"is_over, rank {self._communicator.rank}: seconds {why}") from None
+        end = time.monotonic() + seconds
         while functions.wait_request_for(self._handle, seconds, ctypes.byref(done)) == 0 and not done.value:
             seconds = end - time.monotonic()  # what is left behind a signal
             if not seconds > 0:
