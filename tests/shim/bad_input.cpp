@@ -43,6 +43,8 @@ BOOST_FIXTURE_TEST_CASE(counts_that_are_negative_or_huge, still_usable) {
     const std::size_t counts[] = {SIZE_MAX / 16, SIZE_MAX / 16};
     expect_failure(DDL_INVALID_ARGUMENT, "is it negative?",
                    ddl_run_allreduce_n(world(), tensors, counts, 2, DDL_DOUBLE, DDL_SUM));
+    expect_failure(DDL_INVALID_ARGUMENT, "tensors is 18446744073709551615, more than any memory holds",
+                   ddl_run_allreduce_n(world(), tensors, counts, minus_one, DDL_FLOAT, DDL_SUM));
 }
 
 BOOST_FIXTURE_TEST_CASE(buffers_that_are_null_or_given_back, still_usable) {

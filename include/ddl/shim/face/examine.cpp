@@ -53,6 +53,9 @@ struct examination {
     }
 
     bool tensors() noexcept {
+        if (asked.tensors > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(void*))
+            return complain(DDL_INVALID_ARGUMENT, "tensors is %zu, more than any memory holds; is it negative?",
+                            asked.tensors);
         if (asked.tensors != 0 && (asked.data == nullptr || asked.counts == nullptr))
             return complain(DDL_INVALID_ARGUMENT, "the list of %zu tensors, or of their counts, is NULL",
                             asked.tensors);
