@@ -213,6 +213,41 @@ BOOST_FIXTURE_TEST_CASE(handles_that_are_null_closed_or_freed, still_usable) {
     BOOST_TEST(ddl_free_request(nullptr) == DDL_OK);
 }
 
+BOOST_FIXTURE_TEST_CASE(handles_of_another_kind, still_usable) {
+    ddl_plan* plan = nullptr;
+    ddl_request* request = nullptr;
+    REQUIRE_OK(ddl_plan_allreduce(world(), values, values, 8, DDL_FLOAT, DDL_MAXIMUM, &plan));
+    REQUIRE_OK(ddl_start_barrier(world(), &request));
+    REQUIRE_OK(ddl_wait_request(request));
+    const auto expect = [](const char* words, ddl_status status) {
+        expect_failure(DDL_INVALID_ARGUMENT, words, status);
+    };
+    for (void* const each : {static_cast<void*>(plan), static_cast<void*>(request)}) {
+        auto* const ranks = static_cast<ddl_communicator*>(each);
+        const char* const words =
+            each == plan ? "this is a plan, and no open comm" : "this is a request, and no open comm";
+        void* memory = nullptr;
+        expect(words, ddl_run_barrier(ranks));
+        expect(words, ddl_interrupt(ranks));
+        expect(words, ddl_allocate(ranks, 8, &memory));
+        expect(words, ddl_close(ranks));
+        BOOST_TEST(ddl_get_rank(ranks) == -1);
+    }
+    for (void* const each : {static_cast<void*>(world()), static_cast<void*>(request)}) {
+        const char* const words = each == request ? "this is a request, and no plan" : "a communicator, and no plan";
+        expect(words, ddl_run_plan(static_cast<ddl_plan*>(each)));
+        expect(words, ddl_free_plan(static_cast<ddl_plan*>(each)));
+    }
+    for (void* const each : {static_cast<void*>(world()), static_cast<void*>(plan)}) {
+        const char* const words = each == plan ? "this is a plan, and no request" : "a communicator, and no request";
+        expect(words, ddl_wait_request(static_cast<ddl_request*>(each)));
+        expect(words, ddl_free_request(static_cast<ddl_request*>(each)));
+    }
+    REQUIRE_OK(ddl_run_plan(plan));
+    REQUIRE_OK(ddl_free_plan(plan));
+    REQUIRE_OK(ddl_free_request(request));
+}
+
 BOOST_FIXTURE_TEST_CASE(results_that_have_no_place_to_go, still_usable) {
     expect_failure(DDL_INVALID_ARGUMENT, "is NULL", ddl_open_environment(nullptr));
     expect_failure(DDL_INVALID_ARGUMENT, "is NULL", ddl_start_barrier(world(), nullptr));

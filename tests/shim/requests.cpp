@@ -298,6 +298,38 @@ BOOST_AUTO_TEST_CASE(threads_may_ask_while_another_closes) {
     BOOST_TEST(wrong == 0);
 }
 
+BOOST_AUTO_TEST_CASE(threads_may_run_a_plan_or_wait_for_a_request_while_another_frees_it) {
+    if (size() != 1) return;  // where nobody waits for who comes too late
+    std::vector<float> values(200, 1.0F);
+    std::vector<void*> data;
+    for (float& each : values) data.push_back(&each);
+    const std::vector<std::size_t> counts(values.size(), 1);
+    std::atomic<int> wrong{0};
+    const auto beside = [&wrong](auto uses, auto frees) {
+        std::atomic<int> ready{0};
+        const auto meet = [&ready] {
+            for (++ready; ready < 2;) std::this_thread::yield();
+        };
+        std::thread other{[&] {
+            meet();
+            if (const ddl_status status = uses(); status != DDL_OK && status != DDL_INVALID_ARGUMENT) ++wrong;
+        }};
+        meet();
+        if (frees() != DDL_OK) ++wrong;
+        other.join();
+    };
+    for (int time = 0; time < 1000; ++time) {
+        ddl_plan* plan = nullptr;
+        REQUIRE_OK(ddl_plan_allreduce_n(world(), data.data(), counts.data(), data.size(), DDL_FLOAT, DDL_SUM, &plan));
+        beside([plan] { return ddl_run_plan(plan); }, [plan] { return ddl_free_plan(plan); });
+        ddl_request* request = nullptr;
+        REQUIRE_OK(
+            ddl_start_allreduce(world(), values.data(), values.data(), values.size(), DDL_FLOAT, DDL_SUM, &request));
+        beside([request] { return ddl_wait_request(request); }, [request] { return ddl_free_request(request); });
+    }
+    BOOST_TEST(wrong == 0);
+}
+
 BOOST_AUTO_TEST_CASE(threads_may_call_side_by_side_on_communicators_of_their_own) {
     std::vector<ddl_communicator*> parts(3);
     for (auto& each : parts) REQUIRE_OK(ddl_split(world(), 0, rank(), &each));

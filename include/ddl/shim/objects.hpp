@@ -17,6 +17,7 @@
 
 /// What a `ddl_communicator*` points to.
 struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
+    static constexpr auto its_kind = ddl::shim::kind::communicator;
     std::mutex calls;  // one at a time
     std::mutex end;    // held by who uses `ranks` beside the call under way, and by who ends it
     std::unique_ptr<ddl::shim::backend> ranks;  // there as long as the handle is alive
@@ -103,6 +104,11 @@ inline ddl_status refused_to_child(const char* operation, int rank) noexcept {
         "this process was made by fork, and the rank is its parent; call there, or make the process by exec");
 }
 
+inline ddl_status refused_as_closed(const char* operation, const ddl_communicator* ranks) noexcept {
+    return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                   "this is %sno open communicator; open one, and use it until ddl_close", marked::instead(ranks));
+}
+
 /// Calls `use()` with a lock of the communicator held, if that is open, and this process's own.
 template <class Use>
 ddl_status with_lock(std::mutex ddl_communicator::*lock, ddl_communicator* ranks, const char* operation,
@@ -113,8 +119,7 @@ ddl_status with_lock(std::mutex ddl_communicator::*lock, ddl_communicator* ranks
         const std::lock_guard held{ranks->*lock};
         if (handle<ddl_communicator>::alive(ranks)) return use();
     }
-    return refused(DDL_INVALID_ARGUMENT, operation, -1,
-                   "this is no open communicator; open one, and use it until ddl_close");
+    return refused_as_closed(operation, ranks);
 }
 
 /// Memory that the peers of a communicator can map, if it is open; also for a process made by fork.
@@ -131,12 +136,16 @@ inline std::optional<memory_source> memory_of(ddl_communicator* ranks) noexcept 
 
 /// What a `ddl_request*` points to.
 struct ddl_request : ddl::shim::handle<ddl_request> {
+    static constexpr auto its_kind = ddl::shim::kind::request;
+    void empty() noexcept { call.reset(); }
     std::shared_ptr<ddl::shim::progress> call;
     unsigned forks = 0;
 };
 
 /// What a `ddl_plan*` points to.
 struct ddl_plan : ddl::shim::handle<ddl_plan> {
+    static constexpr auto its_kind = ddl::shim::kind::plan;
+    void empty() noexcept { kept.reset(); }
     ddl_communicator* ranks = nullptr;
     std::uint64_t opened = 0;  // which opening of that handle it was made for
     const ddl::shim::row* how = nullptr;

@@ -29,9 +29,7 @@ ddl_status ddl_allocate(ddl_communicator* ranks, size_t bytes, void** data) {
                        "the pointer to the memory is NULL; pass where it is to go");
     *data = nullptr;
     const std::optional<ddl::memory_source> source = memory_of(ranks);
-    if (!source)
-        return refused(DDL_INVALID_ARGUMENT, "allocate", -1,
-                       "this is no open communicator; open one, and use it until ddl_close");
+    if (!source) return refused_as_closed("allocate", ranks);
     if (bytes > static_cast<std::size_t>(PTRDIFF_MAX))
         return refused(DDL_INVALID_ARGUMENT, "allocate", ranks->rank,
                        "%zu bytes are more than any memory holds; is it negative?", bytes);

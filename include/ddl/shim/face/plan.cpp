@@ -28,9 +28,10 @@ ddl_status plan(ddl_communicator* ranks, task asked, ddl_plan** made) noexcept {
 /// Calls `use(communicator, row, task)` for a plan whose communicator is still open, with its lock held.
 template <class Use>
 ddl_status with_plan(const ddl_plan* plan, const char* operation, Use use) noexcept {
-    if (!handle<ddl_plan>::alive(plan))
+    const handle<ddl_plan>::user here{plan};
+    if (!here)
         return refused(DDL_INVALID_ARGUMENT, operation, -1,
-                       "this is no plan; make one, and use it until ddl_free_plan");
+                       "this is %sno plan; make one, and use it until ddl_free_plan", marked::instead(plan));
     if (is_of_parent(*plan->ranks)) [[unlikely]]
         return refused_to_child(operation, plan->ranks->rank);
     const std::lock_guard lock{plan->ranks->calls};
@@ -118,9 +119,9 @@ ddl_status ddl_explain_plan(const ddl_plan* plan, char* line, size_t capacity) {
 ddl_status ddl_free_plan(ddl_plan* plan) {
     if (plan == nullptr) return DDL_OK;
     if (!handle<ddl_plan>::alive(plan) || !handle<ddl_plan>::bury(plan))
-        return refused(DDL_INVALID_ARGUMENT, "free_plan", -1, "this is no plan; free each once");
-    plan->kept.reset();
-    handle<ddl_plan>::give(plan);
+        return refused(DDL_INVALID_ARGUMENT, "free_plan", -1, "this is %sno plan; free each once",
+                       marked::instead(plan));
+    handle<ddl_plan>::leave(plan);
     return DDL_OK;
 }
 

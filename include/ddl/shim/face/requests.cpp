@@ -14,13 +14,15 @@ using handles = handle<ddl_request>;
 /// Calls `use(progress)` for a request that is held.
 template <class Use>
 ddl_status with_request(ddl_request* request, const char* operation, Use use) noexcept {
-    if (!handles::alive(request))
+    const handles::user here{request};
+    if (!here)
         return refused(DDL_INVALID_ARGUMENT, operation, -1,
-                       "this is no request; start a collective, and use its request until ddl_free_request");
-    const std::shared_ptr<progress> call = request->call;
-    if (request->forks != forks::so_far() && !call->done.is_over()) return refused_to_child(operation, -1);
+                       "this is %sno request; start a collective, and use its request until ddl_free_request",
+                       marked::instead(request));
+    progress& call = *request->call;
+    if (request->forks != forks::so_far() && !call.done.is_over()) return refused_to_child(operation, -1);
     ddl_status status = DDL_OK;
-    const ddl_status asked = guarded(this_thread, operation, [&] { status = use(*call); });
+    const ddl_status asked = guarded(this_thread, operation, [&] { status = use(call); });
     return asked != DDL_OK ? asked : status;
 }
 
@@ -92,9 +94,9 @@ ddl_status ddl_get_descriptor(ddl_request* request, int* descriptor) {
 ddl_status ddl_free_request(ddl_request* request) {
     if (request == nullptr) return DDL_OK;
     if (!handles::alive(request) || !handles::bury(request))
-        return refused(DDL_INVALID_ARGUMENT, "free_request", -1, "this is no request; free each once");
-    request->call.reset();
-    handles::give(request);
+        return refused(DDL_INVALID_ARGUMENT, "free_request", -1, "this is %sno request; free each once",
+                       marked::instead(request));
+    handles::leave(request);
     return DDL_OK;
 }
 
