@@ -32,3 +32,5 @@ bool launched_by_mpi() noexcept;
 }  // namespace ddl::shim
 
 extern "C" const ddl::shim::companion* ddl_companion(const char* build) noexcept;
+/// Of the library that has a companion: its `ddl_last_error` says so from now on, on this thread.
+extern "C" void ddl_keep_error(const char* words) noexcept;

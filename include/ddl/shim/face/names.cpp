@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/companion.hpp>
 #include <ddl/shim/last_error.hpp>
 #include <ddl/shim/registry.hpp>
 
@@ -7,6 +8,7 @@ using ddl::shim::registry;
 extern "C" {
 
 const char* ddl_last_error(void) { return ddl::shim::last_error().c_str(); }
+DDL_API void ddl_keep_error(const char* words) noexcept { ddl::shim::last_error() = ddl::text{}.append("%s", words); }
 
 const char* ddl_name_status(ddl_status status) {
     constexpr const char* names[] = {

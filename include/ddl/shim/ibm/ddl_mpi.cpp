@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/shim/companion.hpp>
 #include <ddl/shim/ddl_mpi.hpp>
 #include <ddl/shim/ibm/error_line.hpp>
 #include <ddl/shim/last_error.hpp>
@@ -200,6 +201,7 @@ extern "C" DDL_API int ddl_allreduce_mpi(const char* options, void* data, size_t
                     "ddl has no op for this MPI_Op; pass one such as MPI_SUM");
         else if (status != DDL_OK) this_thread(status, ddl_last_error());
     });
-    if (asked != DDL_OK) return failed(asked, last_error().c_str());
+    if (asked != DDL_OK) status = asked;
+    if (status != DDL_OK) ddl_keep_error(last_error().c_str());
     return failed(status, last_error().c_str());
 }
