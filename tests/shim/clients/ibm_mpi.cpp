@@ -23,9 +23,10 @@ constexpr auto reduce = &ddl_allreduce_mpi;  // of a header that needs no other 
 
 int main(int arguments, char** words) {
     float early = 1;
-    CHECK(lacks_line(5, "MPI is not running; call MPI_Init first", [&] {
+    CHECK(lacks_line(6, "MPI is not running; call MPI_Init first", [&] {
               return reduce("", &early, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
           }).empty());
+    CHECK(std::strstr(ddl_last_error(), "MPI is not running; call MPI_Init first") != nullptr);
     int level = 0;
     MPI_Init_thread(&arguments, &words, MPI_THREAD_MULTIPLE, &level);
     int rank = -1;
@@ -126,28 +127,29 @@ int main(int arguments, char** words) {
     for (MPI_Comm& each : parts) MPI_Comm_free(&each);
 
     // what it does not know it refuses, and goes on
-    CHECK(lacks_line(5, "no op for this MPI_Op", [&] {
+    CHECK(lacks_line(6, "no op for this MPI_Op", [&] {
               return ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_REPLACE, MPI_COMM_WORLD);
           }).empty());
-    CHECK(lacks_line(5, "no element for MPI_PACKED", [&] {
+    CHECK(lacks_line(6, "no element for MPI_PACKED", [&] {
               return ddl_allreduce_mpi("", &greatest, 1, MPI_PACKED, MPI_SUM, MPI_COMM_WORLD);
           }).empty());
+    CHECK(std::strstr(ddl_last_error(), "no element for MPI_PACKED") != nullptr);
     CHECK(ddl_allreduce_mpi("", &greatest, static_cast<std::size_t>(-1), MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD) !=
           DDL_SUCCESS);
-    CHECK(lacks_line(5, "MPI_", [&] {
+    CHECK(lacks_line(6, "MPI_", [&] {
               return ddl_allreduce_mpi("", &greatest, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_NULL);
           }).empty());
-    CHECK(lacks_line(5, "data is MPI_IN_PLACE", [&] {
+    CHECK(lacks_line(6, "data is MPI_IN_PLACE", [&] {
               return ddl_allreduce_mpi("", MPI_IN_PLACE, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
           }).empty());
     CHECK(ddl_allreduce_mpi("", host, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == DDL_SUCCESS);
 
     CHECK(ddl_free(device) == DDL_SUCCESS);
     MPI_Finalize();
-    CHECK(lacks_line(5, "MPI has ended in this process; call before MPI_Finalize", [&] {
+    CHECK(lacks_line(6, "MPI has ended in this process; call before MPI_Finalize", [&] {
               return ddl_allreduce_mpi("", host, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
           }).empty());
-    CHECK(lacks_line(5, "MPI has ended in this process; make communicators before MPI_Finalize", [&] {
+    CHECK(lacks_line(6, "MPI has ended in this process; make communicators before MPI_Finalize", [&] {
               return ddl_init("");
           }).empty());
     if (rank == 0) std::fputs("all is well\n", stderr);
