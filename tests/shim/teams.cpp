@@ -88,6 +88,9 @@ BOOST_AUTO_TEST_CASE(before_the_plugin_is_started_nothing_works_and_nothing_brea
     BOOST_TEST(average(tensor, DL_COMM_FLOAT, 0) < 0);
     std::vector<std::vector<std::vector<float>>> towers{{tensor}};
     BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(0) < 0);
+    for (const int team : {0, -1}) BOOST_TEST(dl_comm_refuse_gradients(team) < 0);
+    BOOST_TEST(dl_comm_refuse_broadcast() < 0);
+    BOOST_TEST(std::string{dl_comm_last_error()} == "the plugin is not started; call dl_comm_init first");
 }
 
 BOOST_AUTO_TEST_CASE(a_variable_that_one_rank_cannot_read_is_told_on_all) {
@@ -330,8 +333,8 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_refused_on_all_ranks_and_the_team_go
     const int status = lists<float>(towers, DL_COMM_FLOAT).broadcast(rank() == 0 ? -1 : 0);
     if (rank() == 0) BOOST_TEST(status < 0);
     else expect_told(status, 0, bad_arguments);
-    dl_comm_refuse_gradients(0);
-    dl_comm_refuse_broadcast();
+    BOOST_TEST(dl_comm_refuse_gradients(0) == 0);
+    BOOST_TEST(dl_comm_refuse_broadcast() == 0);
     BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, 1, 0) < 0);
     BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, -1, 0) < 0);
     BOOST_TEST(dl_comm_gradients(nullptr, nullptr, nullptr, nullptr, 0, 0) == 0);

@@ -96,6 +96,7 @@ int outcome_of_complaints(const char* function, ddl_communicator* ranks, const s
     return failed(function, "rank " + std::to_string(root) + ": " + words);
 }
 
+constexpr const char* not_started = "the plugin is not started; call dl_comm_init first";
 constexpr const char* other_lists = "brings other lists; pass equal lengths and types on every rank";
 constexpr const char* other_team_or_lists =
     "names another team or brings other lists; pass equal teams, lengths and types on every rank";
@@ -134,7 +135,7 @@ bool read_lists(const char* function, void*** tensors, int** lengths, dlDataType
 /// the same moment. `making` is held.
 int make_team(plugin& here, const char* function, int id, int threads, int precision, bool by_program) {
     ddl_communicator* const world = here.ranks(true);
-    if (world == nullptr) return failed(function, "the plugin is not started; call dl_comm_init first");
+    if (world == nullptr) return failed(function, not_started);
     const auto refused = [&](const char* words) {
         ddl::shim::refuse(world);
         return failed(function, words);
@@ -293,7 +294,7 @@ DDL_API int dl_comm_broadcast(void*** tensors, int** lengths, dlDataType_t** typ
     return guarded("dl_comm_broadcast", [&] {
         constexpr const char* function = "dl_comm_broadcast";
         ddl_communicator* const world = plugin::here().ranks(true);
-        if (world == nullptr) return failed(function, "the plugin is not started; call dl_comm_init first");
+        if (world == nullptr) return failed(function, not_started);
         std::vector<piece> pieces;
         if (!read_lists(function, tensors, lengths, types, counts, towers, pieces)) {
             ddl::shim::refuse(world);
@@ -311,15 +312,24 @@ DDL_API int dl_comm_get_nranks(void) { return ddl_get_size(plugin::here().ranks(
 DDL_API const char* dl_comm_last_error(void) { return last_words().c_str(); }
 
 DDL_API int dl_comm_refuse_gradients(int id) {
-    return guarded("dl_comm_refuse_gradients", [&] {
+    constexpr const char* function = "dl_comm_refuse_gradients";
+    return guarded(function, [&] {
         plugin& here = plugin::here();
-        if (id < 0) refuse_for_no_team(here);
-        else if (const std::shared_ptr<team> threads = find_team(here, "dl_comm_gradients", id)) threads->refuse();
+        if (here.ranks(true) == nullptr) return failed(function, not_started);
+        if (id < 0) {
+            refuse_for_no_team(here);
+            return 0;
+        }
+        const std::shared_ptr<team> threads = find_team(here, function, id);
+        if (threads == nullptr) return -1;
+        threads->refuse();
         return 0;
     });
 }
 DDL_API int dl_comm_refuse_broadcast(void) {
-    ddl::shim::refuse(plugin::here().ranks(true));
+    ddl_communicator* const world = plugin::here().ranks(true);
+    if (world == nullptr) return failed("dl_comm_refuse_broadcast", not_started);
+    ddl::shim::refuse(world);
     return 0;
 }
 
