@@ -3,6 +3,7 @@
 // mpi-ranks: 2 3
 // two-nodes: 2
 #include <climits>
+#include <cstdlib>
 
 #include "world.hpp"
 
@@ -254,6 +255,17 @@ BOOST_FIXTURE_TEST_CASE(results_that_have_no_place_to_go, still_usable) {
     expect_failure(DDL_INVALID_ARGUMENT, "is NULL",
                    ddl_plan_allreduce(world(), values, values, 8, DDL_FLOAT, DDL_SUM, nullptr));
     expect_failure(DDL_INVALID_ARGUMENT, "is NULL", ddl_allocate(world(), 8, nullptr));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_result_that_there_is_none_of_is_null, still_usable) {
+    const char* const before = std::getenv("DDL_TRANSPORT");
+    const std::string kept = before == nullptr ? "" : before;
+    ::setenv("DDL_TRANSPORT", "pigeons", 1);
+    ddl_communicator* other = world();
+    expect_failure(DDL_INVALID_ARGUMENT, "it takes mpi or shared_memory", ddl_open_environment(&other));
+    BOOST_TEST(other == nullptr);
+    if (before == nullptr) ::unsetenv("DDL_TRANSPORT");
+    else ::setenv("DDL_TRANSPORT", kept.c_str(), 1);
 }
 
 BOOST_FIXTURE_TEST_CASE(jobs_timeouts_schedules_and_modes_that_make_no_sense, still_usable) {

@@ -89,6 +89,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_named) {
     BOOST_TEST(read("-fast 1", 4).refuses("no option of DDL is called: -fast"));
     BOOST_TEST(read("-dev_sync 3", 4).refuses("a number from 0 to 2"));
     BOOST_TEST(read("-dump_iter many", 4).refuses("-dump_iter takes a number"));
+    BOOST_TEST(read("-dump_iter -1", 4).why == "-dump_iter takes a number from 0 to 2147483647, not: -1");
 }
 
 BOOST_AUTO_TEST_CASE(letters_choose_schedules) {

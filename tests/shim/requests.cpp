@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(a_request_waits_for_the_last_rank) {
     BOOST_TEST(value == static_cast<float>(size()));
     REQUIRE_OK(ddl_wait_request(request));  // as often as it is asked
     REQUIRE_OK(ddl_free_request(request));
-    expect_failure(DDL_INVALID_ARGUMENT, "no request", ddl_test_request(request, &done));
+    expect_failure(DDL_INVALID_ARGUMENT, "test_request: this is no request", ddl_test_request(request, &done));
     expect_failure(DDL_INVALID_ARGUMENT, "free each once", ddl_free_request(request));
 }
 

@@ -94,6 +94,9 @@ private:
 /// Makes the handle of a communicator that was just opened.
 ddl_communicator* hold(std::unique_ptr<backend> ranks);
 
+/// What `ddl_set_options` does, for `operation`.
+ddl_status set_options(ddl_communicator* ranks, const char* words, const char* operation) noexcept;
+
 /// Whether this process was made by fork, and the rank is its parent. For an open communicator.
 inline bool is_of_parent(const ddl_communicator& ranks) noexcept {
     return ranks.known.forks.load(std::memory_order_relaxed) != forks::so_far();

@@ -73,8 +73,8 @@ private:
     }
     bool number(std::string_view name, std::string_view value, int most, int& result) noexcept {
         if (parsed(value, 0, most, result)) return true;
-        why_.append("%.*s takes a number from 0 to %d, not: ", static_cast<int>(name.size()), name.data(), most);
-        return complain("this", value);
+        why_.append("%.*s takes a number from 0 to %d, not", static_cast<int>(name.size()), name.data(), most);
+        return complain("", value);
     }
 
     /// `b:4x2`, `4x2` for the ring, `p` for one level of all ranks.

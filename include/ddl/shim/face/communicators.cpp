@@ -100,15 +100,48 @@ performance::parts sent_in_levels(const options& given, int rank, int size) {
 /// Held by who opens by the environment, be it for long: so a process that is made by fork meanwhile gets one of its own.
 std::mutex* opens_by_environment = new std::mutex;
 [[maybe_unused]] const int is_renewed =
-    ::pthread_atfork(nullptr, nullptr, [] { opens_by_environment = new std::mutex; });
+    ::pthread_atfork(nullptr, nullptr, [] { ::new (opens_by_environment) std::mutex; });
 
 bool opens_by_mpi(const opener& one) noexcept { return one.by_mpi != nullptr; }
 
 }  // namespace
 
+namespace ddl::shim {
+
+ddl_status set_options(ddl_communicator* ranks, const char* words, const char* operation) noexcept {
+    return with_communicator(ranks, operation, [&]() noexcept -> ddl_status {
+        options given;
+        text why;
+        if (!options_reader{ranks->size, why}.read(words == nullptr ? "" : words, given))
+            return refused(DDL_INVALID_ARGUMENT, operation, ranks->rank, "%s", why.c_str());
+        const bool on_nodes = given.levels > 0 && ranks->ranks->nodes_of(given.extents[0]);
+        const int found = ranks->ranks->schedule(schedule_of_mode(given, on_nodes));
+        if (found < 0)
+            return refused(DDL_UNSUPPORTED, operation, ranks->rank,
+                           "this library was built without the mode %c; pass p", given.mode);
+        if (given.levels == 0) given.extents[0] = ranks->size;
+        return guarded(this_thread, operation, [&] {
+            ranks->ranks->set_extents(given.extents);
+            ranks->has_extents = true;
+            ranks->mode = found;
+            ranks->dev_sync = given.dev_sync;
+            ranks->times.reset();
+            if (performance::wanted(given))
+                ranks->times = std::make_unique<performance>(given, sent_in_levels(given, ranks->rank, ranks->size));
+            if (given.dbg_level > 0 && ranks->rank == 0)
+                std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", ranks->size,
+                             ranks->ranks->transport(), words == nullptr ? "" : words,
+                             schedule_of_mode(given, on_nodes));
+        });
+    });
+}
+
+}  // namespace ddl::shim
+
 extern "C" {
 
 ddl_status ddl_open_environment(ddl_communicator** world) {
+    if (const ddl_status status = emptied(world, "open_environment")) return status;
     const char* const said = value_of("DDL_TRANSPORT");
     if (*said != '\0' && std::strcmp(said, "mpi") != 0 && std::strcmp(said, "shared_memory") != 0)
         return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
@@ -244,31 +277,7 @@ ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name) {
 }
 
 ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
-    return with_communicator(ranks, "set_options", [&]() noexcept -> ddl_status {
-        options given;
-        text why;
-        if (!options_reader{ranks->size, why}.read(words == nullptr ? "" : words, given))
-            return refused(DDL_INVALID_ARGUMENT, "set_options", ranks->rank, "%s", why.c_str());
-        const bool on_nodes = given.levels > 0 && ranks->ranks->nodes_of(given.extents[0]);
-        const int found = ranks->ranks->schedule(schedule_of_mode(given, on_nodes));
-        if (found < 0)
-            return refused(DDL_UNSUPPORTED, "set_options", ranks->rank,
-                           "this library was built without the mode %c; pass p", given.mode);
-        if (given.levels == 0) given.extents[0] = ranks->size;
-        return guarded(this_thread, "set_options", [&] {
-            ranks->ranks->set_extents(given.extents);
-            ranks->has_extents = true;
-            ranks->mode = found;
-            ranks->dev_sync = given.dev_sync;
-            ranks->times.reset();
-            if (performance::wanted(given))
-                ranks->times = std::make_unique<performance>(given, sent_in_levels(given, ranks->rank, ranks->size));
-            if (given.dbg_level > 0 && ranks->rank == 0)
-                std::fprintf(stderr, "[DDL] %d ranks over %s, options \"%s\", schedule %s\n", ranks->size,
-                             ranks->ranks->transport(), words == nullptr ? "" : words,
-                             schedule_of_mode(given, on_nodes));
-        });
-    });
+    return set_options(ranks, words, "set_options");
 }
 
 ddl_status ddl_interrupt(ddl_communicator* ranks) {

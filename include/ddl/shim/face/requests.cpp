@@ -43,6 +43,17 @@ bool done_within(const progress& call, double seconds) {
     return call.done.test();
 }
 
+ddl_status wait(ddl_request* request, const char* operation, double seconds, int* done) noexcept {
+    if (done == nullptr)
+        return refused(DDL_INVALID_ARGUMENT, operation, -1, "done is NULL; pass where the answer is to go");
+    *done = 0;
+    return with_request(request, operation, [&](progress& call) -> ddl_status {
+        if (!done_within(call, seconds)) return DDL_OK;
+        *done = 1;
+        return outcome(call);
+    });
+}
+
 }  // namespace
 
 extern "C" {
@@ -55,17 +66,9 @@ ddl_status ddl_wait_request(ddl_request* request) {
 }
 
 ddl_status ddl_wait_request_for(ddl_request* request, double seconds, int* done) {
-    if (done == nullptr)
-        return refused(DDL_INVALID_ARGUMENT, "wait_request_for", -1, "done is NULL; pass where the answer is to go");
-    *done = 0;
-    return with_request(request, "wait_request_for", [&](progress& call) -> ddl_status {
-        if (!done_within(call, seconds)) return DDL_OK;
-        *done = 1;
-        return outcome(call);
-    });
+    return wait(request, "wait_request_for", seconds, done);
 }
-
-ddl_status ddl_test_request(ddl_request* request, int* done) { return ddl_wait_request_for(request, 0, done); }
+ddl_status ddl_test_request(ddl_request* request, int* done) { return wait(request, "test_request", 0, done); }
 
 ddl_status ddl_on_completion(ddl_request* request, ddl_callback then, void* context) {
     if (then == nullptr)

@@ -66,7 +66,7 @@ ddl_status start(process& here, const char* words) noexcept {
         if (opened != DDL_OK) return opened;
         at_end_of_this_process<leave>();
     }
-    if (const ddl_status status = ddl_set_options(here.world, words)) return status;
+    if (const ddl_status status = set_options(here.world, words, "init")) return status;
     here.ready = here.world;
     return DDL_OK;
 }
@@ -186,12 +186,12 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
         reported(refused(DDL_INVALID_ARGUMENT, "malloc", -1, "the pointer is NULL; pass where the memory is to go"));
         return 0;
     }
+    *memory = nullptr;
     if (quantum > most || bytes > most - quantum) {
         reported(refused(DDL_INVALID_ARGUMENT, "malloc", -1,
                          "%zu bytes in units of %zu make no sense; is one negative?", bytes, quantum));
         return 0;
     }
-    *memory = nullptr;
     const std::size_t unit = quantum == 0 ? 1 : quantum;
     const std::size_t rounded = (bytes + unit - 1) / unit * unit;
     const auto shared = [&](ddl_status status) -> std::size_t {
