@@ -182,7 +182,8 @@ DDL_API size_t ddl_count_of_block(size_t count, int size, int rank);
 /** The combination of all `in`, in `out` of every rank. */
 DDL_API ddl_status ddl_run_allreduce(ddl_communicator* ranks, const void* in, void* out, size_t count,
                                      ddl_element element, ddl_op op);
-/** The same for `tensors` buffers of `counts` elements each, in place, in one exchange. */
+/** The same for `tensors` buffers of `counts` elements each, in place, in one exchange. They must not overlap, which no call
+ * looks for: list one that is used twice once. */
 DDL_API ddl_status ddl_run_allreduce_n(ddl_communicator* ranks, void* const* data, const size_t* counts, size_t tensors,
                                        ddl_element element, ddl_op op);
 /** Block `rank` of the combination, in `out`, which holds that block. In place: it replaces that block of `in`. */
@@ -234,13 +235,15 @@ DDL_API ddl_status ddl_start_barrier(ddl_communicator* ranks, ddl_request** star
 
 /** Blocks until the collective is done; returns its status, as often as it is asked. */
 DDL_API ddl_status ddl_wait_request(ddl_request* request);
-/** Blocks for `seconds` at most. `*done` tells whether the collective is done; its status is returned if so, else DDL_OK. */
+/** Blocks for `seconds` at most. `*done` tells whether the collective is done; its status is returned if so, else DDL_OK.
+ * A signal that this thread handles ends the wait, so that the program may look at what its handler left. */
 DDL_API ddl_status ddl_wait_request_for(ddl_request* request, double seconds, int* done);
 /** The same without blocking. */
 DDL_API ddl_status ddl_test_request(ddl_request* request, int* done);
 /** Calls `then` once when the collective is done: from the thread that carried it out, or at once if it is done. `error` is
  * what `ddl_last_error` would say, "" after DDL_OK. `then` must not call the communicator, but may free the request. In
- * a thread of the library signals are blocked, which a process that `then` starts inherits. One callback a request. */
+ * a thread of the library signals are blocked, which a process that `then` starts inherits. Of a request's several callbacks
+ * each is called. */
 typedef void (*ddl_callback)(ddl_status status, const char* error, void* context);
 DDL_API ddl_status ddl_on_completion(ddl_request* request, ddl_callback then, void* context);
 /** A file descriptor that becomes readable when the collective is done, for event loops. The request owns it. */

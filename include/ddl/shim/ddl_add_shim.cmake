@@ -9,7 +9,8 @@
 # writes into the build tree, for each transport and element, a unit that holds
 #     template class ddl::allreduce_plan<op, element, schedule, transport>;
 # for each op and schedule, the collectives that only move data, and a row of the dispatch table for each of them; and
-# makes a shared library of these units that exports the functions of <ddl/shim/ddl.h> and nothing else.
+# makes a shared library of these units that exports the functions of <ddl/shim/ddl.h>, and of its other names that begin with ddl_
+# those that pyddl and a companion ask for.
 #
 #   ddl_extend_shim(<target> OPS ... ELEMENTS ... SCHEDULES ... TRANSPORTS ... [COLLECTIVES ...])    adds to it.
 #
