@@ -81,6 +81,13 @@ const difference differences[] = {
      "compiler"},
     {describe<ddl::maximum, float, ddl::ring>(collective::allreduce, 100, 0),
      "allreduce, rank 3, round 0: rank 1 reduces with maximum, this rank with sum; pass equal ops on every rank"},
+    {[] {
+         call of_that_name = describe<ddl::sum, float, ddl::ring>(collective::allreduce, 100, 0);
+         ++of_that_name.op;
+         return of_that_name;
+     }(),
+     "allreduce, rank 3, round 0: rank 1 reduces with another op named sum; pass equal ops on every rank, built by one "
+     "compiler"},
     {describe<ddl::sum, float, ddl::tree>(collective::allreduce, 100, 0),
      "allreduce, rank 3, round 0: rank 1 calls with another schedule; name the same schedule on every rank"},
     {describe<ddl::no_op, float, ddl::ring>(collective::broadcast, 100, 0),

@@ -178,6 +178,9 @@ inline error mismatch(const call_record& ours, int rank, const call_record& thei
     if (ours.count != theirs.count)
         return make("rank %d brings %llu elements, this rank %llu; pass equal counts on every rank", peer,
                     static_cast<unsigned long long>(theirs.count), static_cast<unsigned long long>(ours.count));
+    if (ours.op != theirs.op && std::strcmp(ours.names.op, theirs.names.op) == 0)
+        return make("rank %d reduces with another op named %s; pass equal ops on every rank, built by one compiler",
+                    peer, ours.names.op);
     if (ours.op != theirs.op)
         return make("rank %d reduces with %s, this rank with %s; pass equal ops on every rank", peer, theirs.names.op,
                     ours.names.op);

@@ -46,6 +46,10 @@ struct average {
         if constexpr (std::is_arithmetic_v<Type>) {
             using wide = accumulator<Type>;  // `ranks` may be more than a short type holds
             return static_cast<Type>(static_cast<wide>(total) / static_cast<wide>(ranks));
+        } else if constexpr (requires {
+                                 static_cast<Type>(total / 1 + total % 1);
+                             }) {  // an integer, be it no standard one
+            return static_cast<Type>(total / ranks);
         } else if constexpr (requires { static_cast<Type>(total / 1.0); }) {
             return static_cast<Type>(total / static_cast<double>(ranks));
         } else if constexpr (requires { static_cast<Type>(total / 1); }) {

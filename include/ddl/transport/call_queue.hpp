@@ -116,7 +116,7 @@ private:
         bool has_thread() noexcept {
             if (worker_.joinable()) return true;
             try {
-                worker_ = quiet_thread([this] { work(); });
+                worker_ = start_(*this);
             } catch (const std::exception&) { return false; }  // before it there is no call that another would overtake
             return true;
         }
@@ -254,6 +254,8 @@ private:
         static constexpr std::chrono::microseconds long_nap{1000};
         static constexpr int naps = 20;  // without a call
 
+        // by the code of who made the queue: a plug-in that was lent the communicator may be unloaded before that goes
+        std::thread (*const start_)(line&) = [](line& ours) { return quiet_thread([&ours] { ours.work(); }); };
         const bool shares_core_;
         bool closing_ = false;
         bool is_carried_out_ = false;  // the last call that was taken

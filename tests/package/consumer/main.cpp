@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/allreduce.hpp>
+#include <ddl/barrier.hpp>
 #include <ddl/transport/threads.hpp>
 
 #include <cstdlib>
@@ -29,8 +30,19 @@ int main() {
     void* const plugin = dlopen(CONSUMER_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     require(plugin != nullptr);
     require(reinterpret_cast<float (*)()>(dlsym(plugin, "add_up"))() == 1);
-    dlclose(plugin);
-    require(dlopen(CONSUMER_PLUGIN, RTLD_NOW | RTLD_NOLOAD) == nullptr);
+    const auto add_up_on = reinterpret_cast<void (*)(ddl::threads&, std::vector<float>&)>(dlsym(plugin, "add_up_on"));
+    ddl::threads::run(2, [&](ddl::threads& team) {  // the communicator goes on when who made its first call is gone
+        std::vector<float> v(5, 1);
+        add_up_on(team, v);
+        ddl::barrier(team);
+        if (team.rank() == 0) {
+            dlclose(plugin);
+            require(dlopen(CONSUMER_PLUGIN, RTLD_NOW | RTLD_NOLOAD) == nullptr);
+        }
+        ddl::barrier(team);
+        ddl::allreduce_async(team, v).wait();
+        require(v[4] == 4);
+    });
     MPI_Finalize();
 #endif
     ddl::threads::run(3, [](ddl::threads& team) {

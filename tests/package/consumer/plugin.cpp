@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ddl/allreduce.hpp>
 #include <ddl/transport/mpi.hpp>
+#include <ddl/transport/threads.hpp>
 
 #include <vector>
 
@@ -10,3 +11,5 @@ extern "C" float add_up() {
     ddl::allreduce(wire, values);
     return values[4];
 }
+
+extern "C" void add_up_on(ddl::threads& team, std::vector<float>& values) { ddl::allreduce_async(team, values).wait(); }
