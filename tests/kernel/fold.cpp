@@ -433,9 +433,9 @@ namespace {
 struct blend {
     template <class Element>
     using accumulator = std::int32_t;
-    static constexpr bool commutative = true;
     constexpr std::int32_t operator()(std::int32_t a, std::int32_t b) const {
-        return static_cast<std::int32_t>((static_cast<float>(a) * 0.37f + static_cast<float>(b) * 0.73f) * 30000.0f);
+        const float both = static_cast<float>(a) * 0.37f + static_cast<float>(b) * 0.73f;
+        return static_cast<std::int32_t>(static_cast<std::int64_t>(both * 30000.0f));  // be it more than 32 bits hold
     }
 };
 
