@@ -16,20 +16,16 @@ def seconds(words):
     return value
 
 
-def whole(least):
+def whole(least, told="'{}' is no whole number from {} on"):
     def read(words):
         if not words.isdecimal() or int(words) < least:
-            raise argparse.ArgumentTypeError(f"'{words}' is no whole number from {least} on")
+            raise argparse.ArgumentTypeError(told.format(words, least))
         return int(words)
     return read
 
 
 def ranks(least):
-    def read(words):
-        if not words.isdecimal() or int(words) < least:
-            raise argparse.ArgumentTypeError(f"'{words}' is no number of ranks here; write {least} or more")
-        return int(words)
-    return read
+    return whole(least, "'{}' is no number of ranks here; write {} or more")
 
 
 def writable(words):

@@ -4,7 +4,6 @@
 #include <ddl/op/op.hpp>
 #include <ddl/op/sum.hpp>
 
-#include <cstdint>
 #include <type_traits>
 
 namespace ddl {
