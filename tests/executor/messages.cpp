@@ -80,13 +80,20 @@ struct settled : housed {
 };
 
 // Ranks of one host who have tried how messages are best cut, or have not.
-struct finding : housed {
-    explicit finding(ddl::recording&& from, const ddl::segmenting* what) : housed{std::move(from)}, found{what} {}
+struct only_finding : housed {
+    explicit only_finding(ddl::recording&& from, const ddl::segmenting* what) : housed{std::move(from)}, found{what} {}
+    const ddl::segmenting* segments_here() const noexcept { return found; }
+    const ddl::segmenting* found;
+};
+struct finding : only_finding {
+    using only_finding::only_finding;
     static constexpr ddl::segmenting host_segments{.bytes = 3000, .depth = 3};
     static constexpr ddl::segmenting whole_segments{.bytes = 4000, .depth = 3};
     static bool pieces_pay() noexcept { return true; }
-    const ddl::segmenting* segments_here() const noexcept { return found; }
-    const ddl::segmenting* found;
+};
+struct half_finding : only_finding {
+    using only_finding::only_finding;
+    static constexpr ddl::segmenting whole_segments{.bytes = 4000, .depth = 3};
 };
 struct overruled : finding {
     using finding::finding;
@@ -569,6 +576,9 @@ BOOST_AUTO_TEST_CASE(messages_are_cut_as_ranks_have_found_unless_a_program_says_
         require(ddl::cut_of(untried).bytes == 3000, "nothing was found");
         require(ddl::cut_fingerprint(tried) == ddl::cut_fingerprint(untried), "it is no mismatch");
         require(ddl::cut_of(overruled{alone.split(0, 0), &own}).depth == 4, "the program said otherwise");
+        require(&ddl::cut_of(only_finding{alone.split(0, 0), &own}) == &own, "ranks need say nothing else");
+        require(&ddl::cut_of(half_finding{alone.split(0, 0), &own}) == &own, "nor both of the others");
+        require(ddl::cut_of(only_finding{alone.split(0, 0), nullptr}).bytes == std::size_t{1} << 20, "by default long");
     });
 }
 

@@ -22,29 +22,27 @@ inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 /// The same where all ranks are on one host: what the transport says of them, or long segments, for each costs a wait. The cores
 /// that combine move the messages, too: operands that have arrived ahead gain nothing, and push what is combined out of the caches.
 template <class Transport>
-inline constexpr segmenting host_segments_of{
-    .bytes = std::size_t{1} << 20, .depth = 8, .combining = std::size_t{1} << 20};
+consteval segmenting own_host_segments() {
+    if constexpr (requires { Transport::host_segments; }) return Transport::host_segments;
+    else return {.bytes = std::size_t{1} << 20, .depth = 8, .combining = std::size_t{1} << 20};
+}
 template <class Transport>
-    requires requires { Transport::host_segments; }
-inline constexpr segmenting host_segments_of<Transport> = Transport::host_segments;
+inline constexpr segmenting host_segments_of = own_host_segments<Transport>();
 
 /// The same where pieces of a message arrive no sooner than the message.
 template <class Transport>
-inline constexpr segmenting whole_segments_of = host_segments_of<Transport>;
+consteval segmenting own_whole_segments() {
+    if constexpr (requires { Transport::whole_segments; }) return Transport::whole_segments;
+    else return host_segments_of<Transport>;
+}
 template <class Transport>
-    requires requires { Transport::whole_segments; }
-inline constexpr segmenting whole_segments_of<Transport> = Transport::whole_segments;
+inline constexpr segmenting whole_segments_of = own_whole_segments<Transport>();
 
 /// Whether ranks of one host may know better how messages are best cut, and no program says otherwise.
 template <class Transport>
-inline constexpr bool has_segments_here = false;
-template <class Transport>
-    requires requires(const Transport& wire) {
-        wire.segments_here();
-        Transport::whole_segments;
-    }
-inline constexpr bool has_segments_here<Transport> = host_segments_of<Transport> == Transport::host_segments &&
-                                                     whole_segments_of<Transport> == Transport::whole_segments;
+inline constexpr bool has_segments_here = requires(const Transport& wire) { wire.segments_here(); } &&
+                                          host_segments_of<Transport> == own_host_segments<Transport>() &&
+                                          whole_segments_of<Transport> == own_whole_segments<Transport>();
 
 /// How `wire` cuts messages.
 template <class Transport>
