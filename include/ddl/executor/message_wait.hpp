@@ -11,7 +11,7 @@
 
 namespace ddl {
 
-/// Tags of a call's messages. A transport may use others for itself.
+/// Tags of a call's messages. A transport may use those from 16 on for itself.
 enum class message_tag : int { contract = 1, payload = 2, agreement = 3, behind_mark = 4 };
 
 /// A wait for messages. Everything that a rank waits for passes here, so no wait is without a deadline.
