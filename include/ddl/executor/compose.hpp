@@ -4,6 +4,7 @@
 #include <ddl/executor/tuning.hpp>
 #include <ddl/schedule/proof.hpp>
 #include <ddl/schedule/rooted.hpp>
+#include <ddl/transport/carries_calls.hpp>
 #include <ddl/transport/device_messages.hpp>
 #include <ddl/transport/grid_transport.hpp>
 #include <ddl/transport/staging_transport.hpp>
@@ -99,12 +100,6 @@ inline constexpr bool in_rank_order =
             return true;
         }
     });
-
-/// Ranks that some executor makes calls over: they send messages, share memory, or stand above others that do.
-template <class Transport>
-concept carries_calls = message_transport<Transport> || memory_transport<Transport> || clustered_transport<Transport> ||
-                        stacked_transport<Transport> || grid_transport<Transport> || staging_transport<Transport> ||
-                        device_message_transport<Transport> || requires { Transport::chooses_schedule; };
 
 /// What may be named over levels with a library inside: the schedule across nodes, in a hierarchy whose inner is the library's.
 template <class Schedule>

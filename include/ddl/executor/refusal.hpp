@@ -3,6 +3,7 @@
 
 #include <ddl/executor/call.hpp>
 #include <ddl/schedule/direct.hpp>
+#include <ddl/transport/carries_calls.hpp>
 
 #include <new>
 
@@ -12,7 +13,7 @@ namespace ddl {
 /// so, and the communicator is as good as before. The reason is this rank's own to throw.
 template <class Checking, class Transport>
 void tell_refusal(Transport& ranks) {
-    if constexpr (checking_policy<Checking> && communicator<Transport>) {
+    if constexpr (checking_policy<Checking> && carries_calls<Transport>) {
         if constexpr (!Checking::compares) return;
         try {
             barrier_over<direct, checked>(ranks, collective::refused);
