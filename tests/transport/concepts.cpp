@@ -20,6 +20,20 @@ struct without_a_limit : ddl::recording {
     void limit() = delete;
 };
 static_assert(ddl::communicator<without_a_limit> && !ddl::message_transport<without_a_limit>);
+struct with_a_limit_without_a_unit : ddl::recording {
+    double limit() const noexcept { return 1; }
+};
+static_assert(!ddl::message_transport<with_a_limit_without_a_unit>);
+struct without_a_ticket_for_nothing : ddl::recording {
+    struct ticket {
+        explicit ticket(int);
+    };
+    ticket send(int, const void*, std::size_t, int);
+    ticket receive(int, void*, std::size_t, int);
+    bool test(ticket&);
+    void cancel(ticket&) noexcept;
+};
+static_assert(!ddl::message_transport<without_a_ticket_for_nothing>, "the executor keeps room for tickets to come");
 struct without_windows : ddl::threads {
     void window(int) = delete;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/transport/patience.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -44,18 +45,21 @@ concept communicator = requires(Transport& ranks, const call_site& where, double
 /// Ranks that send each other messages.
 ///
 /// Messages between two ranks with equal tags arrive in the order in which they were sent. A ticket stands for one message
-/// under way, whose bytes must stay where they are until `test` says so. A receive takes a message of at most its size.
+/// under way, whose bytes must stay where they are until `test` says so; a default one for none: it is assigned to, or destroyed.
+/// A receive takes a message of at most its size.
 template <class Transport>
 concept message_transport =
     communicator<Transport> && requires(Transport& ranks, typename Transport::ticket& ticket, const void* from,
                                         void* to, std::size_t bytes, int peer, int tag, const call_site& where) {
+        requires std::movable<typename Transport::ticket>;
+        requires std::default_initializable<typename Transport::ticket>;
         { ranks.send(peer, from, bytes, tag) } -> std::same_as<typename Transport::ticket>;
         { ranks.receive(peer, to, bytes, tag) } -> std::same_as<typename Transport::ticket>;
         { ranks.test(ticket) } -> std::same_as<bool>;
         ranks.cancel(
             ticket);  // gives up on a message; a receive's bytes are free then, and its message is for the next one
-        { ranks.limit() };    // the timeout of a wait
-        ranks.listen(where);  // throws if a peer has announced a failure
+        { ranks.limit() } -> std::convertible_to<timeout>;  // the timeout of a wait
+        ranks.listen(where);                                // throws if a peer has announced a failure
     };
 
 /// Ranks whose messages can bear a mark beside their bytes: a number below `2^mark_bits`, which the
@@ -96,8 +100,8 @@ concept memory_transport =
         ranks.await_notice(peer, where);
         { ranks.advance() } -> std::same_as<std::uint64_t>;
         ranks.await(peer, step, where);
-        { ranks.lost(peer) } -> std::same_as<bool>;  // its process has ended: it touches nothing any more
-        { ranks.limit() };                           // the timeout of a wait
+        { ranks.lost(peer) } -> std::same_as<bool>;         // its process has ended: it touches nothing any more
+        { ranks.limit() } -> std::convertible_to<timeout>;  // the timeout of a wait
         ranks.listen(where);  // throws if a peer has announced a failure, in one order with `fail`
         { ranks.slot(peer) } -> std::same_as<std::byte*>;
         { ranks.slot_bytes() } -> std::same_as<std::size_t>;
