@@ -220,6 +220,11 @@ constexpr proof told_twice(int size) {
                                 0);
 }
 
+constexpr auto combines_what_arrives = [](transfers& list, int, int) {
+    for (int i = 0; i < list.length; ++i)
+        if (list.items[i].what == action::receive) list.items[i].what = action::receive_reduce;
+};
+
 /// Direct, with the operands from 0 up in place of from the owner down.
 constexpr auto from_0_up(int size) {
     return after(ddl::allreduce_program<ddl::direct>(size), [](transfers& list, int rank, int round) {
@@ -232,6 +237,10 @@ constexpr auto from_0_up(int size) {
 }  // namespace
 
 static_assert(shows(upside_down(4), flaw::unready, 1, 0, 0));
+static_assert(ddl::prove_all_gather(after(ddl::all_gather_program<ring>(4), [](transfers&, int, int) {})));
+static_assert(shows(ddl::prove_all_gather(after(ddl::all_gather_program<ring>(4), combines_what_arrives)),
+                    flaw::unready, 0, 0, 3),
+              "what arrives is combined with nothing, which in a buffer is whatever lies there");
 
 static_assert(shows(swapped(2), flaw::overlap, 0, 0, 0), "replaced while it is sent");
 static_assert(shows(one_of_them_replaces(3, 0), flaw::overlap, 0, 0, 0), "combined with after it was replaced");

@@ -35,37 +35,57 @@ inline constexpr bool offers<tuned, What> = true;
 template <class... Choices>
 inline constexpr bool is_schedule<selected<Choices...>> = (schedule<typename Choices::type> && ...);
 
-/// Whether the rounds that somebody wrote do what the collective promises, among so many ranks.
-template <textbook Schedule, collective What, int Size>
-inline constexpr bool proved_among = [] {
-    constexpr int last = Size - 1;
-    if constexpr (What == collective::reduce_scatter) return proves_reduce_scatter<Schedule>(Size);
-    else if constexpr (What == collective::all_gather) return proves_all_gather<Schedule>(Size);
-    else if constexpr (What == collective::broadcast)
-        return proves_broadcast<Schedule>(Size) && proves_broadcast<Schedule>(Size, last);
-    else if constexpr (What == collective::reduce)
-        return proves_reduce<Schedule>(Size) && proves_reduce<Schedule>(Size, last);
-    else if constexpr (What == collective::gather)
-        return proves_gather<Schedule>(Size) && proves_gather<Schedule>(Size, last);
-    else if constexpr (What == collective::scatter)
-        return proves_scatter<Schedule>(Size) && proves_scatter<Schedule>(Size, last);
-    else if constexpr (What == collective::all_to_all) return proves_all_to_all<Schedule>(Size);
-    else return proves_allreduce<Schedule>(Size);
-}();
+/// The rounds in which a schedule carries a collective.
+template <class Schedule, collective What>
+constexpr auto program_of(int size, int root) {
+    if constexpr (What == collective::reduce_scatter) return reduce_scatter_program<Schedule>(size);
+    else if constexpr (What == collective::all_gather) return all_gather_program<Schedule>(size);
+    else if constexpr (What == collective::broadcast) return broadcast_program<Schedule>(size, root);
+    else if constexpr (What == collective::reduce) return reduce_program<Schedule>(size, root);
+    else if constexpr (What == collective::gather) return Schedule::gather(size, root);
+    else if constexpr (What == collective::scatter) return Schedule::scatter(size, root);
+    else if constexpr (What == collective::all_to_all) return Schedule::all_to_all(size);
+    else return allreduce_program<Schedule>(size);
+}
+
+/// Whether they do what the collective promises. Those of many chunks are not asked: compilers limit what they evaluate at once.
+template <class Schedule, collective What>
+constexpr bool adds_up(int size, int root) {
+    const auto rounds = program_of<Schedule, What>(size, root);
+    if (chunks_of(rounds) > 32) return true;
+    if constexpr (What == collective::reduce_scatter) return bool(prove_reduce_scatter(rounds));
+    else if constexpr (What == collective::all_gather) return bool(prove_all_gather(rounds));
+    else if constexpr (What == collective::broadcast) return bool(prove_broadcast(rounds, root));
+    else if constexpr (What == collective::reduce) return bool(prove_reduce(rounds, root));
+    else if constexpr (What == collective::gather) return bool(prove_gather(rounds, root));
+    else if constexpr (What == collective::scatter) return bool(prove_scatter(rounds, root));
+    else if constexpr (What == collective::all_to_all) return bool(prove_all_to_all(rounds));
+    else return bool(prove_allreduce(rounds));
+}
+template <collective What>
+inline constexpr bool has_root = What == collective::broadcast || What == collective::reduce ||
+                                 What == collective::gather || What == collective::scatter;
+template <class Schedule, collective What, int Size>
+inline constexpr bool proved_among =
+    adds_up<Schedule, What>(Size, 0) && (!has_root<What> || adds_up<Schedule, What>(Size, Size - 1));
+
+/// Whether the compiler knows the program of a composed schedule, which may depend on what is said at run time.
+template <class Schedule, collective What>
+concept known_rounds =
+    textbook<Schedule> || requires { typename std::integral_constant<int, program_of<Schedule, What>(3, 0).rounds()>; };
 
 template <class Schedule>
 struct part_is_proved;
 
-/// The same among some of 2 to 5, for a schedule may be for few numbers of ranks; and of all the parts of one that is made of others.
-/// Each is asked alone, and none of many chunks: compilers limit what they evaluate at once.
+/// The same among some of 2 to 5, each asked alone, for a schedule may be for few numbers of ranks; and of all the parts of one that is
+/// made of others.
 template <class Schedule, collective What>
 inline constexpr bool proved = every_choice<Schedule>::of([]<class S>(std::type_identity<S> = {}) {
     if constexpr (!parts_of<S>::template all<part_is_proved>) return false;
-    else if constexpr (!textbook<S>) return true;
-    else if constexpr (S::chunks(5) > 32) return true;
-    else
-        return proved_among<S, What, 3> || proved_among<S, What, 4> || proved_among<S, What, 5> ||
-               proved_among<S, What, 2>;
+    else if constexpr (!known_rounds<S, What>) return true;
+    else if constexpr (proved_among<S, What, 3>)
+        return true;  // most end here, and what is not looked at is not evaluated
+    else return proved_among<S, What, 4> || proved_among<S, What, 5> || proved_among<S, What, 2>;
 });
 template <collective What>
 inline constexpr bool proved<tuned, What> = true;
@@ -77,11 +97,6 @@ struct part_is_proved {
         else return proved<Schedule, collective::allreduce>;
     }();
 };
-
-/// Whether a schedule is what a call takes that names none: the library's, or what a program has tuned, of the library's.
-template <class Schedule, collective What, class Transport>
-inline constexpr bool is_default = std::same_as<Schedule, typename default_schedule<What, true, Transport>::type> ||
-                                   std::same_as<Schedule, typename default_schedule<What, false, Transport>::type>;
 
 /// Whether a schedule combines operands in rank order in this collective: asked of the proof, for 2 to 7 ranks.
 template <class Schedule, collective What>
@@ -170,7 +185,7 @@ consteval bool compose() {
         static_assert(
             offers<Schedule, What>,
             "ddl: this schedule has no program for this collective; write ddl::direct, or see docs/quick_reference.md");
-    } else if constexpr (!is_default<Schedule, What, Transport> && !proved<Schedule, ordered_as>) {
+    } else if constexpr (!proved<Schedule, ordered_as>) {
         static_assert(
             proved<Schedule, ordered_as>,
             "ddl: the rounds of this schedule do not add up to this collective; ask ddl::prove_allreduce why, "

@@ -17,7 +17,7 @@ enum class flaw : unsigned char {
     bad_peer,      // a transfer names a rank that does not exist, or the rank itself
     bad_chunk,     // a transfer names chunks that do not exist, or none; or the program has none
     unmatched,     // a send that nobody receives, a receive that nobody sends, or both of different chunks
-    unready,       // a rank sends a chunk that has no value yet
+    unready,       // a rank sends a chunk that has no value yet, or combines what arrives with it
     overlap,       // a chunk is replaced in a round in which it is also sent, or written twice
     twice,         // a contribution would be counted twice
     disordered,    // operands that do not lie side by side in rank order are combined (only where order is asked for)
@@ -29,7 +29,7 @@ constexpr const char* to_string(flaw what) noexcept {
                                      "a transfer with a peer that does not exist",
                                      "a transfer of chunks that do not exist",
                                      "a send and a receive that do not meet",
-                                     "a chunk sent before it has a value",
+                                     "a chunk sent or combined before it has a value",
                                      "a chunk replaced while it is sent or written",
                                      "a contribution counted twice",
                                      "operands combined out of rank order",
@@ -198,7 +198,8 @@ private:
         if (replaced) return flaw::overlap;
         if (touch(chunk, here, t.what) && t.what == action::receive) return flaw::overlap;
         contributors& ours = held_[cell(rank, chunk)];
-        if (t.what == action::receive_reduce && ours != nothing) {
+        if (t.what == action::receive_reduce) {
+            if (ours == nothing) return flaw::unready;
             if (ranks_ <= 64 && (ours & values_[arrived]) != 0) return flaw::twice;
             if constexpr (Order == operand_order::ranks) {
                 span& mine = spans_[cell(rank, chunk)];
