@@ -12,6 +12,7 @@
 #include <mutex>
 #include <sched.h>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace ddl {
@@ -37,8 +38,9 @@ public:
         bool leaves_sender() {
             whereabouts seen = place_.load(std::memory_order_acquire);  // meets the release in `move`
             if (seen == at_sender && eager_) {
-                if (!kept_) kept_.reset(new std::byte[bytes]);  // before it is claimed: there may be no memory
+                std::unique_ptr<std::byte[]> room{new std::byte[bytes]};  // before the claim: there may be no memory
                 if (claimed(seen)) {
+                    kept_ = std::move(room);  // behind it: compilers have a receiver that has claimed read it, too
                     move(source_, kept_.get(), kept);
                     return true;
                 }
