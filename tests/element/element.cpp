@@ -51,6 +51,18 @@ static_assert(name<std::int64_t> == "int64" && name<std::uint64_t> == "uint64");
 static_assert(name<long> == name<std::int64_t> && name<long long> == name<std::int64_t>,
               "size and sign name an integer");
 static_assert(name<char> == (std::is_signed_v<char> ? "int8" : "uint8") && name<char16_t> == "uint16");
+template <class Signed, class Unsigned>
+constexpr bool are_integers_of_128_bits() {
+    if constexpr (!ddl::complete<Signed>) return true;
+    else
+        return ddl::integer<Signed> && ddl::integer<Unsigned> && name<Signed> == "int128" &&
+               name<Unsigned> == "uint128" && std::is_same_v<ddl::wrapping_t<Signed>, Unsigned>;
+}
+static_assert(are_integers_of_128_bits<ddl::compiler_int128, ddl::compiler_uint128>(),
+              "whatever the standard library says of them");
+static_assert(ddl::integer<bool> && ddl::integer<char> && !ddl::integer<float> && !ddl::integer<std::byte>);
+static_assert(!ddl::integer<point>);
+static_assert(std::is_same_v<ddl::wrapping_t<std::int8_t>, unsigned> && sizeof(ddl::wrapping_t<long>) == sizeof(long));
 static_assert(name<bool> == "bool" && name<std::byte> == "byte");
 static_assert(name<point> == "struct", "a type that does not name itself");
 static_assert(name<price> == "price", "and one that does");

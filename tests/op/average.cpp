@@ -100,6 +100,15 @@ BOOST_AUTO_TEST_CASE(more_ranks_than_the_type_can_count_are_no_matter) {
     BOOST_TEST(average{}.finish(std::int8_t{100}, 256) == 0, "256 is 0 in eight bits");
 }
 
+template <class Integer>
+void check_128_bits() {
+    if constexpr (ddl::complete<Integer>) {
+        const Integer large = (Integer{1} << 120) + 1;
+        BOOST_TEST((average{}.finish(static_cast<Integer>(large * 3), 3) == large));
+    }
+}
+BOOST_AUTO_TEST_CASE(quotients_of_128_bits_are_exact) { check_128_bits<ddl::compiler_int128>(); }
+
 BOOST_AUTO_TEST_CASE(users_types) {
     BOOST_TEST(average_of(point{1, 2}, point{2, 4}, 4).y == 3.5f);
     BOOST_TEST(average_of(cents{100}, cents{50}, 3).count == 66);

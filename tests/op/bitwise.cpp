@@ -20,6 +20,12 @@ static_assert(ddl::op_name<bit_or>() == std::string_view{"bit_or"});
 static_assert(ddl::op_name<bit_xor>() == std::string_view{"bit_xor"});
 static_assert(combines<bit_and, int> && combines<bit_or, std::uint8_t> && combines<bit_xor, std::int64_t>);
 static_assert(combines<bit_and, std::byte> && combines<bit_or, std::byte> && combines<bit_xor, std::byte>);
+template <class Integer>
+constexpr bool has_bits() {
+    if constexpr (!ddl::complete<Integer>) return true;
+    else return combines<bit_and, Integer> && combines<bit_or, Integer> && combines<bit_xor, Integer>;
+}
+static_assert(has_bits<ddl::compiler_int128>() && has_bits<ddl::compiler_uint128>());
 static_assert(!combines<bit_and, float>, "the bits of a float are not its meaning");
 static_assert(!combines<bit_or, bool>, "write logical_or");
 static_assert(!combines<bit_xor, std::complex<float>>);

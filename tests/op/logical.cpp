@@ -18,6 +18,12 @@ static_assert(ddl::op_name<logical_and>() == std::string_view{"logical_and"});
 static_assert(ddl::op_name<logical_or>() == std::string_view{"logical_or"});
 static_assert(ddl::op_name<logical_xor>() == std::string_view{"logical_xor"});
 static_assert(combines<logical_and, bool> && combines<logical_or, int> && combines<logical_xor, std::uint8_t>);
+template <class Integer>
+constexpr bool is_a_truth() {
+    if constexpr (!ddl::complete<Integer>) return true;
+    else return combines<logical_and, Integer> && combines<logical_or, Integer> && combines<logical_xor, Integer>;
+}
+static_assert(is_a_truth<ddl::compiler_int128>() && is_a_truth<ddl::compiler_uint128>());
 static_assert(!combines<logical_and, float> && !combines<logical_or, std::byte> && !combines<logical_xor, double>);
 static_assert(std::is_same_v<decltype(logical_or{}(true, true)), bool>);
 

@@ -42,3 +42,14 @@ BOOST_AUTO_TEST_CASE(wide_integers_wrap_too) {
     BOOST_TEST(product{}(std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}) ==
                std::numeric_limits<std::int64_t>::min());
 }
+
+// What overflows is no constant, so the compiler says whether they wrap.
+template <class Integer>
+constexpr bool wraps_in_128_bits() {
+    if constexpr (ddl::complete<Integer>) {
+        constexpr Integer large = Integer{1} << 126;
+        static_assert(product{}(large, Integer{2}) < 0 && product{}(large, Integer{4}) == 0);
+    }
+    return true;
+}
+static_assert(wraps_in_128_bits<ddl::compiler_int128>());

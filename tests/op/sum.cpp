@@ -55,3 +55,14 @@ BOOST_AUTO_TEST_CASE(wide_integers_wrap_too) {
                std::numeric_limits<std::int64_t>::max());
     BOOST_TEST(sum{}(std::uint16_t{65535}, std::uint16_t{2}) == 1u);
 }
+
+// What overflows is no constant, so the compiler says whether they wrap.
+template <class Integer>
+constexpr bool wraps_in_128_bits() {
+    if constexpr (ddl::complete<Integer>) {
+        constexpr Integer half = Integer{1} << 126;
+        static_assert(sum{}(half, half) < 0 && sum{}(sum{}(half, half), sum{}(half, half)) == 0);
+    }
+    return true;
+}
+static_assert(wraps_in_128_bits<ddl::compiler_int128>());

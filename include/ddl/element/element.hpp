@@ -30,17 +30,38 @@ struct naming {
     static constexpr const char* name = "struct";
 };
 
-/// Integers are named by sign and size: `long` and `long long` are the same element to a peer.
+#ifdef __SIZEOF_INT128__
+/// The compiler's own integers of 128 bits; not `complete` where it has none.
+__extension__ typedef __int128 compiler_int128;
+__extension__ typedef unsigned __int128 compiler_uint128;
+#else
+struct compiler_int128;
+struct compiler_uint128;
+#endif
+
+/// An integer, be it of 128 bits: the standard library says so of these under `-std=gnu++20`, and not under `-std=c++20`.
 template <class Type>
-    requires std::is_integral_v<Type>
+concept integer =
+    std::is_integral_v<Type> || std::same_as<Type, compiler_int128> || std::same_as<Type, compiler_uint128>;
+
+/// The unsigned type in which integers are added and multiplied, for signed overflow is undefined: also that of the `int` to which
+/// a shorter unsigned type would promote.
+template <integer Type>
+using wrapping_t = std::conditional_t<
+    sizeof(Type) <= sizeof(unsigned), unsigned,
+    std::conditional_t<sizeof(Type) <= sizeof(unsigned long long), unsigned long long, compiler_uint128>>;
+
+/// Integers are named by sign and size: `long` and `long long` are the same element to a peer.
+template <integer Type>
 struct naming<Type> {
+    static constexpr bool has_sign = std::is_signed_v<Type> || std::same_as<Type, compiler_int128>;
     static constexpr const char* of_size(std::size_t bytes) noexcept {
         switch (bytes) {
-            case 1: return std::is_signed_v<Type> ? "int8" : "uint8";
-            case 2: return std::is_signed_v<Type> ? "int16" : "uint16";
-            case 4: return std::is_signed_v<Type> ? "int32" : "uint32";
-            case 8: return std::is_signed_v<Type> ? "int64" : "uint64";
-            default: return std::is_signed_v<Type> ? "int128" : "uint128";
+            case 1: return has_sign ? "int8" : "uint8";
+            case 2: return has_sign ? "int16" : "uint16";
+            case 4: return has_sign ? "int32" : "uint32";
+            case 8: return has_sign ? "int64" : "uint64";
+            default: return has_sign ? "int128" : "uint128";
         }
     }
     static constexpr const char* name = std::same_as<Type, bool> ? "bool" : of_size(sizeof(Type));

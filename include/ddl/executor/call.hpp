@@ -124,7 +124,7 @@ inline constexpr call_names names_of_types = [] {
 /// Integers of one name are the same to a peer, however they are spelled.
 template <class Element>
 constexpr std::uint32_t element_fingerprint() noexcept {
-    if constexpr (std::is_integral_v<Element>) return words_fingerprint(element_name<Element>());
+    if constexpr (integer<Element>) return words_fingerprint(element_name<Element>());
     else return type_fingerprint<Element>();
 }
 

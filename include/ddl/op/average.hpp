@@ -28,7 +28,7 @@ struct average {
         using type = wide_t<Element>;
     };
     template <class Element>
-        requires(std::is_integral_v<Element> && !std::is_same_v<Element, bool>)
+        requires(integer<Element> && !std::is_same_v<Element, bool>)
     struct accumulated_in<Element> {
         using type = std::conditional_t<sizeof(Element) <= 4, double, Element>;
     };
@@ -42,13 +42,9 @@ struct average {
 
     template <divisible_sum Type>
     constexpr Type finish(const Type& total, int ranks) const noexcept {
-        if constexpr (std::is_arithmetic_v<Type>) {
+        if constexpr (integer<Type> || std::is_floating_point_v<Type>) {
             using wide = accumulator<Type>;  // `ranks` may be more than a short type holds
             return static_cast<Type>(static_cast<wide>(total) / static_cast<wide>(ranks));
-        } else if constexpr (requires {
-                                 static_cast<Type>(total / 1 + total % 1);
-                             }) {  // an integer, be it no standard one
-            return static_cast<Type>(total / ranks);
         } else if constexpr (requires { static_cast<Type>(total / 1.0); }) {
             return static_cast<Type>(total / static_cast<double>(ranks));
         } else if constexpr (requires { static_cast<Type>(total / 1); }) {

@@ -5,13 +5,12 @@
 
 #include <concepts>
 #include <cstddef>
-#include <type_traits>
 
 namespace ddl {
 
 /// Is a row of bits: an integer or `std::byte`. `bool` is one truth, for which there are the logical ops.
 template <class Type>
-concept bit_pattern = (std::is_integral_v<Type> && !std::same_as<Type, bool>) || std::same_as<Type, std::byte>;
+concept bit_pattern = (integer<Type> && !std::same_as<Type, bool>) || std::same_as<Type, std::byte>;
 
 /// The bits that both have.
 struct bit_and {

@@ -3,14 +3,12 @@
 
 #include <ddl/op/op.hpp>
 
-#include <type_traits>
-
 namespace ddl {
 
 /// Is true or false: `bool`, or an integer of which every value but 0 is true. The result is 0 or 1 of the same type.
 /// The ops use `&` and `|`: the short circuit of `&&` and `||` is a branch, and g++ does not vectorise it for `bool`.
 template <class Type>
-concept truth = std::is_integral_v<Type>;
+concept truth = integer<Type>;
 
 /// Whether both are true.
 struct logical_and {

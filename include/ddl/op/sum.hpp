@@ -4,7 +4,6 @@
 #include <ddl/op/op.hpp>
 
 #include <concepts>
-#include <type_traits>
 
 namespace ddl {
 
@@ -18,12 +17,9 @@ struct sum {
             { a + b } -> std::convertible_to<Type>;
         }
     constexpr Type operator()(const Type& a, const Type& b) const noexcept {
-        if constexpr (std::is_integral_v<Type>) {
-            using wrapping = std::make_unsigned_t<Type>;  // signed overflow would be undefined
-            return static_cast<Type>(static_cast<wrapping>(a) + static_cast<wrapping>(b));
-        } else {
-            return a + b;
-        }
+        if constexpr (integer<Type>)
+            return static_cast<Type>(static_cast<wrapping_t<Type>>(a) + static_cast<wrapping_t<Type>>(b));
+        else return a + b;
     }
 };
 
