@@ -27,7 +27,10 @@ def broken_list():
     yield good[0]
     raise KeyError("on purpose")
 bad_lists = (([np.ones(3, np.int8)], ValueError, "tensor 0 has elements of type int8"), (good + [3], TypeError, "tensor 2 is of type int"),
-             (7, TypeError, "rank 1: tensors: 'int' object is not iterable; pass a list of arrays"),
+             (7, TypeError, "rank 1: tensors is of type int; pass a list of arrays"),
+             (np.ones(5, np.float32), TypeError, "rank 1: tensors is one array; pass a list of arrays"),
+             (np.float64(3), TypeError, "rank 1: tensors is of type float64; pass a list of arrays"),
+             ([np.float64(3)], ValueError, "rank 1: tensor 0 is a NumPy scalar"),
              ([np.ones(6)[::2]], ValueError, "strided"), (broken_list(), KeyError, "on purpose"))
 """
 
@@ -38,7 +41,7 @@ cdl.create_team(0, 2, 0)
 cdl.create_team(1, 1, 0)
 for tensors, kind, words in bad_lists:
     one_errs(lambda: cdl.gradients(tensors, 1), lambda: cdl.gradients(good, 1), kind, words)
-for tensors, kind, words in bad_lists[:4]:
+for tensors, kind, words in bad_lists[:-1]:
     one_errs(lambda: cdl.broadcast(tensors), lambda: cdl.broadcast(good), kind, words)
 for root, kind in ((3, ValueError), ("a", TypeError)):
     one_errs(lambda: cdl.broadcast(good, root), lambda: cdl.broadcast(good), kind, "broadcast, rank 1: root is")
@@ -65,9 +68,12 @@ for team in (-1, "a", 5000):
     one_errs(lambda: cdl.gradients(good, team), lambda: cdl.gradients(good), (TypeError, ValueError), "gradients, rank 1: teamID is")
 one_errs(lambda: cdl.gradients(good, 3), lambda: cdl.gradients(good), pyddl.Error, "there is no team 3; pass the number of one")
 one_errs(lambda: mc.gradients(good, 3), lambda: mc.gradients(good, 0), ValueError, "gradients, rank 1: teamID is 3; pass 0 to 0")
-one_errs(lambda: mc.gradients(7, 0), lambda: mc.gradients(good, 0), TypeError, "iterable")
+one_errs(lambda: mc.gradients(7, 0), lambda: mc.gradients(good, 0), TypeError, "rank 1: tensors is of type int; pass a list")
+one_errs(lambda: mc.gradients(good[0], 0), lambda: mc.gradients(good, 0), TypeError, "rank 1: tensors is one array; pass a list")
+one_errs(lambda: mc.broadcast(good[0], 0), lambda: mc.broadcast(good, 0), TypeError, "rank 1: tensors is one array; pass a list")
+one_errs(lambda: mc.average(good[0].mean()), lambda: mc.average(good[0]), ValueError, "rank 1: tensor 0 is a NumPy scalar")
 one_errs(lambda: mc.average(np.array(["a"])), lambda: mc.average(good[0]), ValueError, "has dtype")
-one_errs(lambda: mc.check_buffers_match(7), lambda: mc.check_buffers_match(good), TypeError, "iterable")
+one_errs(lambda: mc.check_buffers_match(7), lambda: mc.check_buffers_match(good), TypeError, "rank 1: tensors is of type int; pass a list of arrays")
 same(mc.gradients(good, 0)[0], np.full(5, 0.5))
 cdl.finalize()
 assert time.monotonic() - begin < 100
@@ -91,7 +97,7 @@ def test_of_the_environment(ranks):
 if rank == 1: os.environ["DL_COMM_DEFAULT_NTHREADS"] = "many"
 one_errs(lambda: cdl.gradients(good), lambda: cdl.gradients(good), pyddl.Error, 'DL_COMM_DEFAULT_NTHREADS is "many"')
 os.environ.pop("DL_COMM_DEFAULT_NTHREADS", None)
-one_errs(lambda: cdl.gradients(7, 0), lambda: cdl.gradients(good, 0), TypeError, "iterable")
+one_errs(lambda: cdl.gradients(7, 0), lambda: cdl.gradients(good, 0), TypeError, "rank 1: tensors is of type int; pass a list of arrays")
 same(cdl.gradients(good)[0], np.full(5, 0.5))
 cdl.finalize()
 """, preamble=CRAY)

@@ -100,7 +100,7 @@ locked = np.ones(3, np.float32)
 locked.flags.writeable = False
 for tensors, kind, words in (([np.ones(6, np.float32)[::2]], ValueError, "gradients, rank 0: tensor 0 is strided"),
                              (data + [locked], ValueError, "tensor 1 is read-only"), ([3], TypeError, "tensor 0 is of type int"),
-                             ([np.ones(3, np.int8)], ValueError, "tensor 0 has elements of type int8"), (7, TypeError, "iterable")):
+                             ([np.ones(3, np.int8)], ValueError, "tensor 0 has elements of type int8"), (7, TypeError, "tensors is of type int; pass a list")):
     with refused(kind, words):
         cdl.gradients(tensors)
 for act, words in ((lambda: cdl.gradients(data, -1), "teamID is -1"), (lambda: cdl.create_team(1, 0, 0), "nthreads_in_team is 0"),

@@ -77,7 +77,7 @@ def exchange(name, tensors, *team, root=0):
     """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place. Returns the list of them, with a new array
     for each that a framework does not let us change. Elements go in the order of C where an array's axes lie in another."""
     with told(name, *team):
-        tensors = _listed(name, tensors)
+        tensors = listed(name, tensors)
         spans = [_span(name, place, tensors) for place in range(len(tensors))]
     count = len(spans)
     room = max(count, 1)
@@ -93,11 +93,11 @@ def exchange(name, tensors, *team, root=0):
     return tensors
 
 
-def _listed(name, tensors):
+def listed(name, tensors):
     try:
-        return list(tensors)
+        return arrays.listed(tensors)
     except TypeError as why:
-        raise TypeError(f"{name}, rank {call('get_rank')}: tensors: {why}; pass a list of arrays") from why
+        raise TypeError(f"{name}, rank {call('get_rank')}: tensors {why}") from why
 
 
 def _span(name, place, tensors):
@@ -105,7 +105,7 @@ def _span(name, place, tensors):
         try:
             span = arrays.span_of(tensors[place])
         except (TypeError, arrays.ReadOnly):
-            if isinstance(tensors[place], numpy.ndarray) or not hasattr(tensors[place], "__array__"):
+            if isinstance(tensors[place], (numpy.ndarray, numpy.generic)) or not hasattr(tensors[place], "__array__"):
                 raise
             tensors[place] = numpy.array(tensors[place], order="C")
             span = arrays.span_of(tensors[place])

@@ -23,7 +23,7 @@ import numpy
 import dl_comm
 from dl_comm import finalize, get_nranks, get_rank, init_mpi
 from dl_comm.plugin import number
-from pyddl.arrays import host_copy
+from pyddl.arrays import host_copy, listed
 
 __all__ = ["init_mpi", "init", "finalize", "get_rank", "get_nranks", "barrier", "config_team", "broadcast", "gradients",
            "average", "check_buffers_match"]
@@ -105,7 +105,8 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
     """0 if all ranks hold the same bits, else the number of arrays that differ from rank 0's on any rank. All ranks call it."""
     dl_comm.plugin.require("check_buffers_match")
     with dl_comm.plugin.told("broadcast"):
-        own = [each if isinstance(each, numpy.ndarray) else host_copy(each) for each in arrays]
+        own = [each if isinstance(each, numpy.ndarray) else host_copy(each) for each in
+               dl_comm.plugin.listed("check_buffers_match", arrays)]
     roots = dl_comm.broadcast([numpy.array(each, order="C") for each in own], 0)
     differs = numpy.array([mine.tobytes() != first.tobytes() for mine, first in zip(own, roots)], numpy.float64)
     dl_comm.gradients([differs], 0)
@@ -116,7 +117,7 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
 
 
 def _copies(arrays):
-    for each in arrays:
+    for each in listed(arrays):
         yield host_copy(each)
 
 

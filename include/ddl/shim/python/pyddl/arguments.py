@@ -7,8 +7,6 @@ plan, which is made without them.
 
 import ctypes
 
-import numpy
-
 from . import arrays, elements
 from .elements import OF_TYPE
 from .library import functions
@@ -69,10 +67,7 @@ class Arguments:
 
     def _listed(self, call, tensors):
         try:
-            one = isinstance(tensors, numpy.ndarray) and tensors.ndim < 2 and tensors.dtype != object
-            if one or not numpy.iterable(tensors):
-                raise TypeError(f"is {'one array' if one else 'of type ' + type(tensors).__name__}; pass a list of arrays")
-            return list(tensors)
+            return arrays.listed(tensors)
         except Exception as why:  # pylint: disable=broad-except
             raise self._refused(call, "tensors", why) from None
 

@@ -166,6 +166,14 @@ def host_copy(data):
     return numpy.asarray(numpy.lib.stride_tricks.as_strided(whole, interface["shape"], interface.get("strides")), order="C")
 
 
+def listed(tensors):
+    """The list of what is meant as several arrays. One with one axis would be taken apart into numbers that nobody looks at later."""
+    one = isinstance(tensors, numpy.ndarray) and tensors.ndim < 2 and tensors.dtype != object
+    if one or not numpy.iterable(tensors):
+        raise TypeError(f"is {'one array' if one else 'of type ' + type(tensors).__name__}; pass a list of arrays")
+    return list(tensors)
+
+
 def duration(value):
     """Seconds as a float."""
     try:
