@@ -112,6 +112,8 @@ with refused(errors.InvalidArgumentError, "AllReduce: check is -1; pass 0 or mor
 with refused(errors.InternalError, f"AllReduce, rank {rank}: 1 of 2 elements", f"all are in ddl.dump.{rank}.0"):
     operators.all_reduce(tf.constant([1.0, float("nan")]), op="sum", check=0.1)
 assert len(open(f"ddl.dump.{rank}.0").readlines()) == 3
+with refused(errors.InternalError, f"all are in ddl.dump.{rank}.1"):  # a dump of another type is another file
+    operators.all_reduce(tf.constant([float("nan")], tf.float64), op="sum", check=0.1)
 with tf.Graph().as_default(), v1.Session() as session:
     with refused(errors.InvalidArgumentError, "elements, this rank"):
         session.run(operators.all_reduce(tf.ones(3 + rank), op="sum"))

@@ -143,11 +143,12 @@ text shown(Element value, int digits) {
     else return text{}.append("%.*g", digits, static_cast<double>(value));
 }
 
+std::atomic<unsigned> dumps{0};  // of all types
+
 /// Writes what differs; returns the name of the file, "" if it cannot be written.
 template <class Element>
 std::string dump(const reduced& tensor, double tolerance, const Element* in, const Element* result,
                  const std::vector<Element>& plain) {
-    static std::atomic<unsigned> dumps{0};
     const std::string path =
         "ddl.dump." + std::to_string(ddl_get_rank(tensor.ranks)) + "." + std::to_string(dumps.fetch_add(1));
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "w"), std::fclose};
