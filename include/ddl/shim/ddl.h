@@ -151,7 +151,8 @@ DDL_API const char* ddl_get_transport(const ddl_communicator* ranks);
 
 /** How long a wait for a peer may take from now on. */
 DDL_API ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds);
-/** The schedule of later reductions, by its name in C++, such as "ring"; "tuned" is the default. All ranks set the same. */
+/** The schedule of later reductions, by its name in C++: "tuned", the default, or one that the library was built with. The delivered
+ * ones have "enhanced", "rings" and "halvings" for sums of float, double and half. All ranks set the same. */
 DDL_API ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name);
 /** The same in IBM DDL's words, as DDL_OPTIONS holds them: "-mode b:4x2x3" is a hierarchy of 4 ranks, 2 groups of these, 3 of
  * those, whose product is the number of ranks. Counts for the sums that the library has such a schedule for. */

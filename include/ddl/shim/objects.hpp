@@ -109,7 +109,7 @@ inline ddl_status refused_to_child(const char* operation, int rank) noexcept {
 
 inline ddl_status refused_as_closed(const char* operation, const ddl_communicator* ranks) noexcept {
     return refused(DDL_INVALID_ARGUMENT, operation, -1,
-                   "this is %sno open communicator; open one, and use it until ddl_close", marked::instead(ranks));
+                   "this is %sno open communicator; open one, and use it until it is closed", marked::instead(ranks));
 }
 
 /// Calls `use()` with a lock of the communicator held, if that is open, and this process's own.

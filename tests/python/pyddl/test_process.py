@@ -94,7 +94,10 @@ for act in (lambda: part.allreduce(data), lambda: part.allreduce(data[::2]), lam
         act()
 same(data, np.ones(3))
 memory.free()
+with refused(pyddl.Error, "no open communicator; open one, and use it until it is closed"):
+    part.barrier()
 assert "closed" in repr(part)
+assert (part.rank, part.size, part.local_rank, part.local_size) == (0, 1, 0, 1)
 pyddl.allreduce(data)
 """)
 

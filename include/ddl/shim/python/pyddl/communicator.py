@@ -50,6 +50,8 @@ class Communicator(Arguments):
         _open[id(self)] = self
         self._rank = functions.get_rank(handle)
         self._size = functions.get_size(handle)
+        self._local_rank = functions.get_local_rank(handle)
+        self._local_size = functions.get_local_size(handle)
 
     @property
     def rank(self) -> int:
@@ -64,12 +66,12 @@ class Communicator(Arguments):
     @property
     def local_rank(self) -> int:
         """This process's rank among those of its host."""
-        return functions.get_local_rank(self._handle)
+        return self._local_rank
 
     @property
     def local_size(self) -> int:
         """The number of ranks on this host."""
-        return functions.get_local_size(self._handle)
+        return self._local_size
 
     @property
     def transport(self) -> str:
@@ -193,7 +195,8 @@ class Communicator(Arguments):
         self._check(functions.set_timeout(self._handle, number))
 
     def set_schedule(self, name: str) -> None:
-        """The schedule of later reductions: "tuned", which is the default, or "ring" and so on. All ranks name the same."""
+        """The schedule of later reductions: "tuned", which is the default, or, for sums of float32, float64 and float16, "enhanced",
+        "rings" or "halvings". All ranks name the same."""
         if not isinstance(name, str):
             raise TypeError(f"set_schedule, rank {self._rank}: name is {name!r}; pass a word such as \"tuned\"")
         self._check(functions.set_schedule(self._handle, name.replace("\0", "\\0").encode("utf-8", "backslashreplace")))
