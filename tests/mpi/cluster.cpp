@@ -382,6 +382,21 @@ BOOST_AUTO_TEST_CASE(errors_between_nodes_name_the_ranks_of_the_cluster_however_
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_comes_when_the_others_have_given_up_hears_of_it) {
+    ddl::cluster world = cluster_of(2);
+    const bool late = world_rank() == 1;
+    if (world.size() < 3) return;
+    world.set_timeout(ddl::timeout{late ? 20.0 : 0.3});
+    std::vector<float> values(100'000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (late) MPI_Barrier(MPI_COMM_WORLD);
+    const ddl::error failure = error_of([&] { ddl::allreduce(world, values); });
+    if (!late) MPI_Barrier(MPI_COMM_WORLD);
+    BOOST_TEST((failure.code() == ddl::errc::timeout), failure.what());
+    if (late) BOOST_TEST(says(failure, ddl::errc::timeout, "a peer gave up ["), failure.what());
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_whose_node_gets_no_memory_is_heard_of_on_all_nodes) {
     const ddl::timeout soon{0.5};
     rlimit files{};

@@ -242,10 +242,12 @@ public:
         }
     }
 
-private:
+    /// Whether a communicator is broken by it.
     static constexpr bool breaks(errc code) noexcept {
         return code != errc::mismatch && code != errc::invalid_argument && code != errc::staged;
     }
+
+private:
     [[gnu::cold, gnu::noinline]] void tell_in_general() noexcept {
         text words;
         words.append("%s, rank %d: an exception ended the call half done", operation_, called(ranks_, ranks_.rank()));

@@ -184,8 +184,13 @@ void compare_levels(Transport& ranks, call what) {
     else if constexpr (message_transport<Transport>) compare_over(ranks);
     else if constexpr (clustered_transport<Transport>) {
         if (ranks.nodes() == 1) return compare_levels<Checking>(ranks.node(), what);  // as one node's calls go
-        ranks.wire().begin(where);
-        compare_over(ranks.wire());
+        try {
+            ranks.wire().begin(where);
+            compare_over(ranks.wire());
+        } catch (const error& failure) {  // who comes late finds messages of all, and waits in the memory of its node
+            if (half_done<Transport>::breaks(failure.code())) ranks.fail(failure.code(), failure.what());
+            throw;
+        }
     } else {
         if constexpr (requires { ranks.wire(); }) what.limits = cut_fingerprint(ranks.wire());
         agree(ranks, {what, what, ranks.rank(), -1}, where).throw_if_differs(what, ranks.rank());
