@@ -168,6 +168,8 @@ with refused(pyddl.Mismatch, "rank 0 sends 1 elements to rank 1, which expects 2
     dist.all_to_all_single(torch.ones(2 + rank), torch.ones(2), [1, 1] if rank == 0 else [2, 1], [1, 1])
 with refused(pyddl.Mismatch, "pass splits on every rank or on none" if rank == 0 else "rank 0 calls all_gather"):
     dist.all_to_all_single(torch.ones(2), torch.ones(2), *([[1, 1], [1, 1]] if rank == 0 else []))
+with refused(ValueError, "output has 0 parts; pass one for each of the 2 ranks"): dist.all_to_all([], [])
+with refused(ValueError, "output is a tensor of no dimensions"): dist.all_to_all_single(torch.tensor(1.0), torch.ones(2), [1], [1, 1])
 with refused(pyddl.Unsupported, "name the source"): dist.recv(torch.ones(1))
 for name, call in (("send", dist.group.WORLD.send), ("recv", dist.group.WORLD.recv)):
     for other in (rank, 2, -2):

@@ -331,6 +331,66 @@ def test_without_a_launcher(environment, program, tmp_path, autoload, more):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_threads_that_begin_at_once(ranks):
+    """The first messages of two ranks, and the first futures of a group, come from several threads of each."""
+    ranks(2, """
+import threading
+failures = []
+def carry(tag):
+    try:
+        for turn in range(20):
+            data = torch.full((5,), tag + 10 * turn)
+            if rank == 0: dist.send(data, 1, tag=tag)
+            else:
+                got = torch.empty_like(data)
+                dist.recv(got, 0, tag=tag)
+                assert torch.equal(got, data), (got, data)
+    except Exception as why: failures.append(why)
+def together(calls):
+    threads = [threading.Thread(target=each) for each in calls]
+    for each in threads: each.start()
+    for each in threads: each.join()
+together([lambda tag=tag: carry(tag) for tag in range(4)])
+assert not failures, failures
+for turn in range(10):
+    group = dist.new_group()
+    ready = threading.Barrier(2)
+    def reduce_all():
+        work = dist.all_reduce(torch.ones(1), group=group, async_op=True)
+        ready.wait()
+        work.get_future().wait()
+    def message():
+        work = dist.isend(torch.ones(1), 1, group=group) if rank == 0 else dist.irecv(torch.empty(1), 0, group=group)
+        ready.wait()
+        work.get_future().wait()
+    together([reduce_all, message])
+    dist.destroy_process_group(group)
+""", preamble=TORCH)
+
+
+def test_a_message_of_a_forked_child(ranks):
+    """It is refused at once, and its parent's go on."""
+    ranks(2, """
+import pyddl
+child = os.fork()
+if child == 0:
+    with refused(pyddl.Broken, "made by fork, and the rank is its parent"): dist.isend(torch.ones(1), 1 - rank)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+got = torch.empty(1)
+if rank == 0: dist.send(torch.full((1,), 7.0), 1)
+else: dist.recv(got, 0)
+assert rank == 0 or got.item() == 7
+""", preamble=TORCH)
+
+
+def test_a_rank_outside_of_the_world(python):
+    python("""
+with refused(ValueError, "rank is 5, and the world has 1 ranks"):
+    dist.init_process_group("ddl", rank=5, world_size=1, store=dist.HashStore(), timeout=datetime.timedelta(seconds=600))
+""", preamble=UNSTARTED)
+
+
 def test_one_process(python):
     said = python("dist.init_process_group('ddl', rank=0, world_size=1, store=dist.HashStore())\n"
                   "data = torch.ones(2)\ndist.all_reduce(data)\nassert data.tolist() == [1, 1]\nsay('done')", preamble=UNSTARTED)

@@ -66,6 +66,9 @@ with unsure.no_sync():
 unsure(inputs[ours]).sum().backward()
 with unsure.join():  # uneven numbers of steps
     for _ in range(1 + rank): unsure(inputs[ours]).sum().backward()
+unused = DistributedDataParallel(net(), find_unused_parameters=True)
+with unused.join():
+    for _ in range(1 + rank): unused(inputs[ours]).sum().backward()
 """, preamble=torch_on)
 
 

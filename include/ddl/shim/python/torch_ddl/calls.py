@@ -165,6 +165,8 @@ class Calls(ProcessGroup):
             raise ValueError(f"{name} is to hold {self._size} tensors, one for each rank, of {tensor.numel()} elements of {tensor.dtype}")
 
     def _split(self, name, tensor, rows):
+        if tensor.dim() == 0:
+            raise ValueError(f"{name} is a tensor of no dimensions, which has no rows to split; pass one of one dimension or more")
         if not rows:
             rows = [tensor.shape[0] // self._size] * self._size
         if sum(rows) != tensor.shape[0]:

@@ -25,6 +25,8 @@ class Group(Calls):
 
     @collective("all_reduce")
     def allreduce(self, tensors, opts=AllreduceOptions()):
+        if isinstance(tensors, torch.Tensor):  # as DistributedDataParallel passes one, where ranks join that have unused parameters
+            tensors = [tensors]
         if len(tensors) != 1:
             return self.allreduce_coalesced(tensors, opts)
         kind = element_and_op(tensors[0].dtype, opts.reduceOp)
@@ -140,7 +142,7 @@ class Group(Calls):
         """Parts of any lengths travel as if all were as long as the longest of any rank, for which the call waits."""
         for name, parts in (("output", outputs), ("input", inputs)):
             if len(parts) != self._size or len({each.dtype for each in [*outputs, *inputs]}) != 1:
-                raise ValueError(f"{name} has {len(parts)} parts, of {parts[0].dtype}; pass one for each of the {self._size} ranks, "
+                raise ValueError(f"{name} has {len(parts)} parts; pass one for each of the {self._size} ranks, "
                                  "all of one dtype")
         counts = torch.tensor([[each.numel() for each in parts] for parts in (inputs, outputs)])
         every = torch.empty((self._size, *counts.shape), dtype=counts.dtype)  # [rank][0 sends, 1 expects][peer]

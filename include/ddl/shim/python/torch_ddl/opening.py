@@ -91,6 +91,8 @@ def open_group(options):
     """What torch calls on each member of a new group."""
     global _by_script  # pylint: disable=global-statement
     rank, size = options.group_rank, options.group_size
+    if not 0 <= rank < size:
+        raise ValueError(f"init_process_group: rank is {rank}, and the world has {size} ranks; pass one from 0 to {size - 1}")
     seconds = options.timeout / datetime.timedelta(seconds=1)
     members = list(options.global_ranks_in_group)
     signs = announce(options.store, rank)

@@ -7,6 +7,7 @@ that comes while the receiver waits for another tag is kept until somebody asks 
 
 import collections
 import ctypes
+import os
 import queue
 import re
 import threading
@@ -46,28 +47,37 @@ class Pairs:
 
     def __init__(self, store, rank, seconds):
         self._store, self._rank, self.seconds = store, rank, seconds
-        self._pairs = {}
+        self._pairs, self._opening = {}, threading.Lock()
+        self._process, self._closed = os.getpid(), False
 
     def carry(self, tensor, source, target, tag):
         """A `Message` with the elements of a tensor from one rank to another, of which this is one."""
         key = source, target
-        if key not in self._pairs:
-            kind = _Sender if source == self._rank else _Receiver
-            self._pairs[key] = kind(self._store, source, target, self.seconds)
-        return self._pairs[key].carry(Message(tensor, tag))
+        if os.getpid() != self._process:  # whose turns at the store are the parent's, and whose threads are not there
+            raise pyddl.Broken(f"rank {self._rank}: this process was made by fork, and the rank is its parent; call there, or make the "
+                               "process by exec")
+        with self._opening:  # threads of the program may send their first messages at once
+            if self._closed:
+                raise pyddl.Broken(f"rank {self._rank}: this group was destroyed; call destroy_process_group behind its last message")
+            if key not in self._pairs:
+                kind = _Sender if source == self._rank else _Receiver
+                self._pairs[key] = kind(self._store, source, target, self.seconds)
+            return self._pairs[key].carry(Message(tensor, tag))
 
     def interrupt(self):
-        for each in self._pairs.values():
+        for each in list(self._pairs.values()):
             each.interrupt()
 
     def give_up_receiving(self):
         """Ends the wait for messages that have not come."""
-        for each in self._pairs.values():
+        for each in list(self._pairs.values()):
             if isinstance(each, _Receiver):
                 each.interrupt()
 
     def close(self):
         """Returns when all messages have come, or will not."""
+        with self._opening:
+            self._closed = True
         while self._pairs:
             self._pairs.popitem()[1].close()
 

@@ -107,16 +107,17 @@ class Waiter:
 
     def __init__(self):
         self._works = queue.SimpleQueue()
-        self._thread = None
+        self._thread, self._starting = None, threading.Lock()
 
     def is_current(self):
         return threading.current_thread() is self._thread
 
     def add(self, work, begin):
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="ddl-futures", daemon=True)
-            thread.start()  # with all signals open, for callbacks of the program may start processes
-            self._thread = thread
+        with self._starting:  # threads of the program may take the first futures at once
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="ddl-futures", daemon=True)
+                thread.start()  # with all signals open, for callbacks of the program may start processes
+                self._thread = thread
         self._works.put((work, begin))
 
     def stop(self):
