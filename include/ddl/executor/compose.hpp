@@ -62,6 +62,7 @@ constexpr bool adds_up(int size, int root) {
     else if constexpr (What == collective::all_to_all) return bool(prove_all_to_all(rounds));
     else return bool(prove_allreduce(rounds));
 }
+/// Whether one rank of a collective is another than the rest; it is asked for the first and the last.
 template <collective What>
 inline constexpr bool has_root = What == collective::broadcast || What == collective::reduce ||
                                  What == collective::gather || What == collective::scatter;

@@ -19,17 +19,18 @@ namespace ddl {
 template <class Transport>
 inline constexpr segmenting segments_of{std::size_t{60} << 10, 16};
 
-/// The same where all ranks are on one host: what the transport says of them, or long segments, for each costs a wait. The cores
-/// that combine move the messages, too: operands that have arrived ahead gain nothing, and push what is combined out of the caches.
+/// What a transport says of ranks that are all on one host, or long segments, for each costs a wait. The cores that combine move the
+/// messages, too: operands that have arrived ahead gain nothing, and push what is combined out of the caches.
 template <class Transport>
 consteval segmenting own_host_segments() {
     if constexpr (requires { Transport::host_segments; }) return Transport::host_segments;
     else return {.bytes = std::size_t{1} << 20, .depth = 8, .combining = std::size_t{1} << 20};
 }
+/// How messages are cut there; a program may specialise it, as the others.
 template <class Transport>
 inline constexpr segmenting host_segments_of = own_host_segments<Transport>();
 
-/// The same where pieces of a message arrive no sooner than the message.
+/// The same two where pieces of a message arrive no sooner than the message.
 template <class Transport>
 consteval segmenting own_whole_segments() {
     if constexpr (requires { Transport::whole_segments; }) return Transport::whole_segments;

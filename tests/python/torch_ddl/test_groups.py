@@ -334,7 +334,7 @@ def test_without_a_launcher(environment, program, tmp_path, autoload, more):
 def test_threads_that_begin_at_once(ranks):
     """The first messages of two ranks, and the first futures of a group, come from several threads of each."""
     ranks(2, """
-import threading
+import pyddl, threading
 failures = []
 def carry(tag):
     try:
@@ -365,6 +365,7 @@ for turn in range(10):
         work.get_future().wait()
     together([reduce_all, message])
     dist.destroy_process_group(group)
+with refused(pyddl.Broken, f"recv, rank {rank}: this group was destroyed"): group.recv([torch.empty(1)], 1 - rank, 0)
 """, preamble=TORCH)
 
 
@@ -374,7 +375,7 @@ def test_a_message_of_a_forked_child(ranks):
 import pyddl
 child = os.fork()
 if child == 0:
-    with refused(pyddl.Broken, "made by fork, and the rank is its parent"): dist.isend(torch.ones(1), 1 - rank)
+    with refused(pyddl.Broken, f"send, rank {rank}: this process was made by fork"): dist.isend(torch.ones(1), 1 - rank)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 got = torch.empty(1)

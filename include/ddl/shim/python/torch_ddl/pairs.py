@@ -53,14 +53,15 @@ class Pairs:
     def carry(self, tensor, source, target, tag):
         """A `Message` with the elements of a tensor from one rank to another, of which this is one."""
         key = source, target
+        kind = _Sender if source == self._rank else _Receiver
         if os.getpid() != self._process:  # whose turns at the store are the parent's, and whose threads are not there
-            raise pyddl.Broken(f"rank {self._rank}: this process was made by fork, and the rank is its parent; call there, or make the "
-                               "process by exec")
+            raise pyddl.Broken(f"{kind.name}, rank {self._rank}: this process was made by fork, and the rank is its parent; call there, or "
+                               "make the process by exec")
         with self._opening:  # threads of the program may send their first messages at once
             if self._closed:
-                raise pyddl.Broken(f"rank {self._rank}: this group was destroyed; call destroy_process_group behind its last message")
+                raise pyddl.Broken(f"{kind.name}, rank {self._rank}: this group was destroyed; call destroy_process_group behind its last "
+                                   "message")
             if key not in self._pairs:
-                kind = _Sender if source == self._rank else _Receiver
                 self._pairs[key] = kind(self._store, source, target, self.seconds)
             return self._pairs[key].carry(Message(tensor, tag))
 
