@@ -11,13 +11,15 @@ namespace {
 bool no_memory = false;
 }
 
+// not inline: g++ would take what it sees for a mismatch
 // NOLINTBEGIN(misc-new-delete-overloads)
-void* operator new[](std::size_t bytes) {
+[[gnu::noinline]] void* operator new[](std::size_t bytes) {
     if (no_memory) throw std::bad_alloc{};
-    return ::operator new(bytes);
+    if (void* const data = std::malloc(bytes)) return data;
+    throw std::bad_alloc{};
 }
-void operator delete[](void* data) noexcept { ::operator delete(data); }
-void operator delete[](void* data, std::size_t) noexcept { ::operator delete(data); }
+[[gnu::noinline]] void operator delete[](void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
 // NOLINTEND(misc-new-delete-overloads)
 
 BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_put_by_stays_with_its_sender) {
