@@ -13,7 +13,11 @@ using ddl::accumulator_t;
 using ddl::combines;
 using ddl::commutes;
 using ddl::finishes;
+using ddl::named;
+using ddl::names_commutative;
 using ddl::names_finish;
+using ddl::names_itself;
+using ddl::says_commutative;
 
 namespace {
 
@@ -73,11 +77,73 @@ struct scaled_sum {
     constexpr float operator()(float a, float b) const { return scale * (a + b); }
 };
 
+// What an op says of itself, and what it seems to say.
+struct name_is_characters {
+    static constexpr char name[] = "characters";
+};
+struct name_is_no_constant {
+    static inline const char* name = "variable";
+};
+struct name_is_a_member {
+    const char* name = "member";
+};
+struct name_is_a_function {
+    static constexpr const char* name() { return "function"; }
+};
+struct name_is_a_member_function {
+    const char* name() const { return "function"; }
+};
+struct name_is_a_number {
+    static constexpr int name = 3;
+};
+struct name_is_a_type {
+    struct name {};
+};
+struct commutative_is_a_constant_type {
+    static constexpr std::true_type commutative{};
+};
+struct commutative_is_a_member {
+    const bool commutative = true;
+};
+struct commutative_is_a_function {
+    static constexpr bool commutative() { return true; }
+};
+struct commutative_is_a_member_function {
+    bool commutative() const { return true; }
+};
+
+/// One accumulator for all elements.
+struct sum_of_squares {
+    using accumulator = double;
+    constexpr double operator()(double a, double b) const { return a + b; }
+};
+
 struct opaque {};
 
 float add(float a, float b) { return a + b; }
 
 }  // namespace
+
+static_assert(named<root_of_mean_square> && named<name_is_characters> && names_itself<name_is_characters>);
+static_assert(!named<name_is_no_constant> && names_itself<name_is_no_constant>);
+static_assert(!named<name_is_a_member> && names_itself<name_is_a_member>);
+static_assert(!named<name_is_a_function> && names_itself<name_is_a_function>);
+static_assert(!named<name_is_a_member_function> && names_itself<name_is_a_member_function>);
+static_assert(!named<name_is_a_number> && names_itself<name_is_a_number>);
+static_assert(!named<name_is_a_type> && !names_itself<name_is_a_type>);
+static_assert(!named<subtract> && !names_itself<subtract> && !names_itself<float (*)(float, float)>);
+
+static_assert(says_commutative<says_it_does_not_commute> && !commutes<says_it_does_not_commute>);
+static_assert(says_commutative<commutative_is_a_constant_type> && commutes<commutative_is_a_constant_type>);
+static_assert(!says_commutative<commutative_is_a_member> && names_commutative<commutative_is_a_member>);
+static_assert(!says_commutative<commutative_is_a_function> && names_commutative<commutative_is_a_function>);
+static_assert(!says_commutative<commutative_is_a_member_function> &&
+              names_commutative<commutative_is_a_member_function>);
+static_assert(!commutes<commutative_is_a_member> && !commutes<commutative_is_a_function>);
+static_assert(!names_commutative<subtract> && !names_commutative<float (*)(float, float)>);
+
+static_assert(std::is_same_v<accumulator_t<sum_of_squares, float>, double>);
+static_assert(std::is_same_v<accumulator_t<ddl::commutative_op<sum_of_squares>, std::int8_t>, double>);
 
 static_assert(combines<subtract, float> && combines<subtract, int>);
 static_assert(!combines<subtract, opaque>, "an op without meaning for an element is false, and no hard error");

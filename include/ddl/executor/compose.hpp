@@ -70,6 +70,29 @@ template <class Schedule, collective What, int Size>
 inline constexpr bool proved_among =
     adds_up<Schedule, What>(Size, 0) && (!has_root<What> || adds_up<Schedule, What>(Size, Size - 1));
 
+/// Reads the transfers of a schedule among 3 ranks, as a proof does.
+template <textbook Schedule>
+constexpr bool read_through() {
+    const auto rounds = allreduce_program<Schedule>(3);
+    if (chunks_of(rounds) > 32) return true;
+    for (int rank = 0; rank < 3; ++rank)
+        for (int round = 0; round < rounds.rounds(); ++round)
+            for (int i = 0; i < rounds.width(rank, round); ++i) static_cast<void>(rounds.at(rank, round, i));
+    return true;
+}
+template <class Schedule>
+struct part_is_readable;
+
+/// Whether the compiler can: of a schedule, of each choice, and of all the parts of one that is made of others. A composed one need not
+/// be known to it.
+template <class Schedule>
+concept readable = !textbook<Schedule> || requires { typename std::bool_constant<read_through<Schedule>()>; };
+template <class Schedule>
+inline constexpr bool all_readable = every_choice<Schedule>::of(
+    []<class S>(std::type_identity<S> = {}) { return readable<S> && parts_of<S>::template all<part_is_readable>; });
+template <class Schedule>
+struct part_is_readable : std::bool_constant<all_readable<Schedule>> {};
+
 /// Whether the compiler knows the program of a composed schedule, which may depend on what is said at run time.
 template <class Schedule, collective What>
 concept known_rounds =
@@ -153,6 +176,14 @@ consteval bool compose() {
     } else if constexpr (!is_schedule<Schedule>) {
         static_assert(is_schedule<Schedule>,
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
+    } else if constexpr (names_itself<Schedule> && !named<Schedule>) {
+        static_assert(named<Schedule>,
+                      "ddl: this schedule has a name that cannot be read; write static constexpr const char* name");
+    } else if constexpr (!all_readable<Schedule>) {
+        static_assert(
+            all_readable<Schedule>,
+            "ddl: the compiler cannot run this schedule for 3 ranks; make chunks, rounds and round constexpr, and keep "
+            "to what their arrays hold");
     } else if constexpr (!checking_policy<Checking>) {
         static_assert(checking_policy<Checking>,
                       "ddl: after the schedule comes ddl::checked or ddl::unchecked; pass an op as an argument");
@@ -192,7 +223,14 @@ consteval bool compose() {
             "ddl: the rounds of this schedule do not add up to this collective; ask ddl::prove_allreduce why, "
             "see docs/adding_a_schedule.md");
     } else if constexpr (reduces_values) {
-        if constexpr (!combines<Op, Element>)
+        if constexpr (names_itself<Op> && !named<Op>)
+            static_assert(named<Op>,
+                          "ddl: this op has a name that cannot be read; write static constexpr const char* name");
+        else if constexpr (names_commutative<Op> && !says_commutative<Op>)
+            static_assert(
+                says_commutative<Op>,
+                "ddl: this op has a commutative that cannot be read; write static constexpr bool commutative");
+        else if constexpr (!combines<Op, Element>)
             static_assert(combines<Op, Element>,
                           "ddl: this op has no meaning for this element; pick another, or give yours an operator()");
         else if constexpr (!element<accumulator_t<Op, Element>>)

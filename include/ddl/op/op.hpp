@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/element/element.hpp>
+#include <ddl/named.hpp>
 #include <ddl/op/fingerprint.hpp>  // by which ranks compare what op_name prints
 
 #include <concepts>
@@ -17,17 +18,24 @@ concept folds = requires(const Op op, const Type left, const Type right) {
 
 /// Operands may change places. An op that does not say so is taken to depend on their order.
 template <class Op>
-concept commutes = requires { requires Op::commutative; };
+concept commutes = requires { requires std::bool_constant<Op::commutative>::value; };
+
+/// `Op` says whether it commutes, be it in a way that cannot be read: not `static`, not `constexpr`, a function, or no `bool`.
+template <class Op>
+concept names_commutative = requires { Op::commutative; } || requires { &Op::commutative; };
+template <class Op>
+concept says_commutative = requires { typename std::bool_constant<Op::commutative>; };
 
 /// `Op` says itself what values of `Element` are accumulated in, as `average` does of integers.
 template <class Op, class Element>
 concept names_accumulator = requires { typename Op::template accumulator<Element>; };
 
-/// What values of `Element` are accumulated in: what the op says, else the wide type, else the element itself.
+/// What values of `Element` are accumulated in: what the op says of it, or of any, else the wide type, else the element itself.
 template <class Op, class Element>
 consteval auto chosen_accumulator() {
     if constexpr (names_accumulator<Op, Element>)
         return std::type_identity<typename Op::template accumulator<Element>>{};
+    else if constexpr (requires { typename Op::accumulator; }) return std::type_identity<typename Op::accumulator>{};
     else if constexpr (folds<Op, wide_t<Element>>) return std::type_identity<wide_t<Element>>{};
     else return std::type_identity<Element>{};
 }
@@ -66,10 +74,7 @@ constexpr auto finish(const Op& op, const Accumulator& accumulated, int ranks) {
 /// What errors and `explain` call an `Op`: its `static constexpr const char* name`, if it has one.
 template <class Op>
 constexpr const char* op_name() noexcept {
-    if constexpr (requires {
-                      { Op::name } -> std::convertible_to<const char*>;
-                  })
-        return Op::name;
+    if constexpr (named<Op>) return Op::name;
     else return "user's op";
 }
 

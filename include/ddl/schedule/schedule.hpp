@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/named.hpp>
 #include <ddl/schedule/combinators.hpp>
 #include <ddl/schedule/shape.hpp>
 
@@ -31,9 +32,11 @@ template <class Schedule>
 concept schedule = textbook<Schedule> || composed<Schedule>;
 
 /// Whether each rank can own equally many chunks, however many ranks there are.
-template <textbook Schedule>
-inline constexpr bool shares_chunks =
-    Schedule::chunks(2) % 2 == 0 && Schedule::chunks(3) % 3 == 0 && Schedule::chunks(5) % 5 == 0;
+template <class Schedule>
+concept shares_chunks = requires {
+    requires std::bool_constant<Schedule::chunks(2) % 2 == 0 && Schedule::chunks(3) % 3 == 0 &&
+                                Schedule::chunks(5) % 5 == 0>::value;
+};
 
 /// The schedule is a reduce-scatter followed by an all-gather.
 ///
@@ -121,7 +124,7 @@ struct parts_of : all_parts<> {};
 /// `Schedule::name` if it has one.
 template <class Schedule>
 constexpr const char* schedule_name() noexcept {
-    if constexpr (requires { Schedule::name; }) return Schedule::name;
+    if constexpr (named<Schedule>) return Schedule::name;
     else return "user's schedule";
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+namespace ddl {
+
+/// `Policy` has a `name`, be it one that cannot be read: not `static`, not `constexpr`, a function, or no C string.
+template <class Policy>
+concept names_itself = requires { Policy::name; } || requires { &Policy::name; };
+
+/// `Policy` has a `static constexpr const char* name`, by which errors and `explain` call it.
+template <class Policy>
+concept named = requires { typename std::bool_constant<static_cast<const char*>(Policy::name) != nullptr>; };
+
+}  // namespace ddl
