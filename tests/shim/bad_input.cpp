@@ -275,7 +275,8 @@ BOOST_FIXTURE_TEST_CASE(jobs_timeouts_schedules_and_modes_that_make_no_sense, st
     expect_failure(DDL_INVALID_ARGUMENT, "timeout", ddl_open_job("job", 0, 1, -1, &other));
     BOOST_TEST(other == nullptr);
     expect_failure(DDL_INVALID_ARGUMENT, "pass more than 0", ddl_set_timeout(world(), 0));
-    expect_failure(DDL_UNSUPPORTED, "without the schedule zigzag", ddl_set_schedule(world(), "zigzag"));
+    expect_failure(DDL_UNSUPPORTED, "without the schedule zigzag; pass one of tuned, ",
+                   ddl_set_schedule(world(), "zigzag"));
     expect_failure(DDL_INVALID_ARGUMENT, "letter", ddl_set_options(world(), "-mode z:1"));
     expect_failure(DDL_INVALID_ARGUMENT, "invalid dim size=1000", ddl_set_options(world(), "-mode b:10x100"));
     const ddl_status split = ddl_split(world(), -1, 0, &other);

@@ -27,6 +27,7 @@ public:
     virtual void* object() noexcept = 0;
     virtual const table& rows() const = 0;
     virtual int schedule(const char* name) const noexcept = 0;
+    virtual const char* schedule_name(int number) const noexcept = 0;  // nullptr if there are no more
 
     virtual ddl_status barrier(const listener& heard) noexcept = 0;
     /// Combines `words` of all ranks by their maximum, after a call in which a rank asked for chunks. `asks`: this one does so first.

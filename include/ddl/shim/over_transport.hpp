@@ -29,6 +29,7 @@ public:
         return ours;
     }
     int schedule(const char* name) const noexcept override { return registry::here().schedule(name); }
+    const char* schedule_name(int number) const noexcept override { return registry::here().schedule_name(number); }
 
     ddl_status barrier(const listener& heard) noexcept override {
         return unless_asked(heard, "barrier", [&] { ddl::barrier(ranks_); });

@@ -77,6 +77,11 @@ public:
                                         [&](const std::string& one) { return plain_name(one) == plain_name(name); });
         return found == schedules_.end() ? -1 : static_cast<int>(found - schedules_.begin());
     }
+    const char* schedule_name(int number) const noexcept {
+        return number < 0 || number >= static_cast<int>(schedules_.size())
+                   ? nullptr
+                   : schedules_[static_cast<std::size_t>(number)].c_str();
+    }
     const char* element_name(int number) const noexcept { return name_of(elements_, number); }
     const char* op_name(int number) const noexcept { return name_of(ops_, number); }
     std::size_t element_bytes(int number) const noexcept {

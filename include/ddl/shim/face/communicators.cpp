@@ -266,10 +266,14 @@ ddl_status ddl_set_timeout(ddl_communicator* ranks, double seconds) {
 ddl_status ddl_set_schedule(ddl_communicator* ranks, const char* name) {
     return with_communicator(ranks, "set_schedule", [&]() noexcept -> ddl_status {
         const int found = name == nullptr ? -1 : ranks->ranks->schedule(name);
-        if (found < 0)
+        if (found < 0) {
+            text there;
+            for (int i = 0; const char* const each = ranks->ranks->schedule_name(i); ++i)
+                there.append(i == 0 ? "%s" : ", %s", each);
             return refused(DDL_UNSUPPORTED, "set_schedule", ranks->rank,
-                           "this library was built without the schedule %.60s; pass tuned",
-                           name == nullptr ? "NULL" : name);
+                           "this library was built without the schedule %.60s; pass one of %.240s",
+                           name == nullptr ? "NULL" : name, there.c_str());
+        }
         ranks->schedule = found;
         ranks->mode = 0;
         return DDL_OK;
