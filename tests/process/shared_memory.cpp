@@ -484,6 +484,7 @@ BOOST_AUTO_TEST_CASE(and_the_first_launcher_in_the_list_counts) {
         set("SLURM_PROCID", "3");
         set("SLURM_NTASKS", "8");
         EXPECT(ddl::shared_memory{}.size() == 1);
+        EXPECT(ddl::launcher::of_mpi().rank == 3);  // which RANK is no word of
     });
     BOOST_TEST(result.how == outcome::returned, result);
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 namespace ddl {
@@ -22,13 +23,20 @@ struct launcher {
     timeout limit{};
 
     /// Throws `errc::invalid_argument` with the name of a variable that makes no sense.
-    static launcher from_environment() {
-        constexpr const char* pairs[][2] = {{"RANK", "WORLD_SIZE"},
-                                            {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                            {"PMI_RANK", "PMI_SIZE"},
-                                            {"SLURM_PROCID", "SLURM_NTASKS"}};
+    static launcher from_environment() { return by(pairs); }
+    /// What launchers of MPI say alone: where its ranks are wanted, `RANK` may be of somebody else.
+    static launcher of_mpi() { return by(std::span{pairs}.subspan<1>()); }
+
+private:
+    using pair = const char* [2];
+    static constexpr pair pairs[] = {{"RANK", "WORLD_SIZE"},
+                                     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                     {"PMI_RANK", "PMI_SIZE"},
+                                     {"SLURM_PROCID", "SLURM_NTASKS"}};
+
+    static launcher by(std::span<const pair> variables) {
         launcher result;
-        for (const auto& [rank, size] : pairs) {
+        for (const auto& [rank, size] : variables) {
             if (value(rank) == nullptr && value(size) == nullptr) continue;
             result.size = number(size, 1, "a number of ranks, 1 or more");
             result.rank = number(rank, 0, "a rank, 0 or more");
@@ -42,7 +50,6 @@ struct launcher {
         return result;
     }
 
-private:
     static const char* value(const char* variable) noexcept {
         // NOLINTNEXTLINE(concurrency-mt-unsafe): only a thread that sets variables could disturb it
         return std::getenv(variable);

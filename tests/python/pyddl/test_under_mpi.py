@@ -90,6 +90,36 @@ say("done")
     assert done.stdout.count("done") == 2
 
 
+NUMBERS = """
+from programs import *
+import pyddl
+numbers = lambda: (pyddl.rank(), pyddl.size(), pyddl.local_rank(), pyddl.local_size())
+before = numbers()
+pyddl.init()
+assert before == numbers(), (before, numbers())
+say(*before)
+pyddl.finalize()
+"""
+
+
+def test_numbers_before_init_are_those_of_the_launcher_that_init_goes_by(mpirun, python):
+    """Where another one has left its own in the environment."""
+    left = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    for variables in (left, {**left, "DDL_TRANSPORT": "mpi"}):
+        done = mpirun(2, NUMBERS, preamble="", variables=variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert sorted(done.stdout.splitlines()) == ["0 2 0 2", "1 2 1 2"]
+    left = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    assert python(NUMBERS, preamble="", variables={**left, "DDL_TRANSPORT": "mpi"}) == "0 1 0 1\n"
+
+
+def test_ranks_of_this_host_beside_mpi4py(ranks):
+    if not has_mpi4py():
+        pytest.skip("no mpi4py of this MPI")
+    lines = ranks(2, NUMBERS, preamble="from mpi4py import MPI\nassert MPI.COMM_WORLD.size == 1\n")
+    assert sorted(lines) == ["0 2 0 2", "1 2 1 2"]
+
+
 def test_the_launcher_of_another_mpi_is_told(mpirun):
     name = "PMI_SIZE" if conftest.IS_OPEN_MPI else "OMPI_COMM_WORLD_SIZE"
     done = mpirun(1, f"""

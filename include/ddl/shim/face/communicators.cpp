@@ -70,15 +70,6 @@ const char* value_of(const char* variable) noexcept {
     return value == nullptr ? "" : value;
 }
 
-/// What DDL_TRANSPORT says, else what the process looks like.
-bool wants_mpi() noexcept {
-    const char* const said = value_of("DDL_TRANSPORT");
-    if (*said != '\0') return std::strcmp(said, "mpi") == 0;
-    if (mpi_is_up()) return true;
-    if (*value_of("RANK") != '\0' && *value_of("WORLD_SIZE") != '\0' && *value_of("DDL_JOB") != '\0') return false;
-    return launched_by_mpi();
-}
-
 /// What part of a vector this rank sends in each of the levels that `by_extents` goes by, if the mode has any.
 performance::parts sent_in_levels(const options& given, int rank, int size) {
     performance::parts sent{};
@@ -146,7 +137,7 @@ ddl_status ddl_open_environment(ddl_communicator** world) {
     if (*said != '\0' && std::strcmp(said, "mpi") != 0 && std::strcmp(said, "shared_memory") != 0)
         return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
                        "DDL_TRANSPORT is \"%.40s\"; it takes mpi or shared_memory", said);
-    if (wants_mpi()) return ddl_open_mpi(nullptr, 0, world);
+    if (ranks_are_of_mpi()) return ddl_open_mpi(nullptr, 0, world);
     static ddl_communicator* first = nullptr;  // has the job's name, which no other can have at the same time
     static std::uint64_t first_opened = 0;
     const std::lock_guard lock{*opens_by_environment};

@@ -3,6 +3,7 @@
 #include <ddl/shim/loaded_library.hpp>
 
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 
 namespace ddl::shim {
@@ -27,10 +28,11 @@ asked_of_mpi found_in_mpi(const char* function) noexcept {
     return reinterpret_cast<asked_of_mpi>(its);
 }
 
-bool is_set(const char* variable) noexcept {
+const char* value_of(const char* variable) noexcept {
     const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
-    return value != nullptr && *value != '\0';
+    return value == nullptr ? "" : value;
 }
+bool is_set(const char* variable) noexcept { return *value_of(variable) != '\0'; }
 
 const companion* found_companion(text& why) noexcept {
     constexpr std::string_view file = DDL_SHIM_COMPANION;  // written by ddl_add_shim
@@ -80,4 +82,19 @@ bool launched_by_mpi() noexcept {
     return is_set("OMPI_COMM_WORLD_SIZE") && !is_set("RANK");  // with RANK it is a launcher that only looks like one
 }
 
+bool ranks_are_of_mpi() noexcept {
+    if (is_set("DDL_TRANSPORT")) return std::strcmp(value_of("DDL_TRANSPORT"), "mpi") == 0;
+    if (mpi_is_up()) return true;
+    if (is_set("RANK") && is_set("WORLD_SIZE") && is_set("DDL_JOB")) return false;
+    return launched_by_mpi();
+}
+
 }  // namespace ddl::shim
+
+extern "C" {
+
+/// The same, for pyddl.
+DDL_API int ddl_ranks_are_of_mpi();
+int ddl_ranks_are_of_mpi() { return ddl::shim::ranks_are_of_mpi() ? 1 : 0; }
+
+}  // extern "C"

@@ -167,14 +167,17 @@ DDL_API int ddl_rank(int* rank) {
         *rank = ddl_get_rank(world);
         return DDL_SUCCESS;
     }
-    if (mpi_is_up()) {
+    const bool of_mpi = ranks_are_of_mpi();
+    if (of_mpi && mpi_is_up()) {
         ddl::text why;
         const companion* const part = load_companion(why);
         if (part == nullptr)
             return reported(refused(DDL_UNSUPPORTED, "rank", -1, "MPI cannot be asked: %.200s", why.c_str()));
         return reported(part->world_rank(rank, this_thread));
     }
-    return reported(guarded(this_thread, "rank", [&] { *rank = ddl::launcher::from_environment().rank; }));
+    return reported(guarded(this_thread, "rank", [&] {
+        *rank = (of_mpi ? ddl::launcher::of_mpi() : ddl::launcher::from_environment()).rank;
+    }));
 }
 DDL_API int ddl_size(int* size) { return answered("size", size, ddl_get_size); }
 DDL_API int ddl_local_rank(int* rank) { return answered("local_rank", rank, ddl_get_local_rank); }

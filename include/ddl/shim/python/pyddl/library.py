@@ -37,6 +37,7 @@ _FUNCTIONS = {
     "size_element": (c_size_t, c_int),
     "find_element": (c_int, c_char_p),
     "find_op": (c_int, c_char_p),
+    "ranks_are_of_mpi": (c_int,),
     "open_environment": (c_int, _HANDLE),
     "open_job": (c_int, c_char_p, c_int, c_int, c_double, _HANDLE),
     "split": (c_int, c_void_p, c_int, c_int, _HANDLE),

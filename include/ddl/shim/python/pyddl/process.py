@@ -84,10 +84,10 @@ class _Opening:
 
 
 def _open_environment(place):
-    """The same as `functions.open_environment`, but Ctrl-C ends the wait for ranks of this host."""
+    """The same as `functions.open_environment`, but Ctrl-C ends the wait for ranks of this host. MPI wants the thread that started it."""
     opening = here.opening
     if opening is None or opening.process != os.getpid():
-        if threading.current_thread() is not threading.main_thread() or not _meets_on_this_host():
+        if threading.current_thread() is not threading.main_thread() or functions.ranks_are_of_mpi():
             return functions.open_environment(place)
         here.opening = opening = _Opening()
     place._obj.value, failure = opening.wait()
@@ -95,14 +95,6 @@ def _open_environment(place):
     if failure is not None:
         raise failure
     return 0
-
-
-def _meets_on_this_host():
-    """Whether ddlrun says so. MPI wants the thread that started it."""
-    said = os.environ.get("DDL_TRANSPORT", "")
-    if said:
-        return said == "shared_memory"
-    return all(os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "DDL_JOB")) and "mpi4py.MPI" not in sys.modules
 
 
 def start(open_world, options=None):
@@ -200,7 +192,7 @@ def world() -> Communicator:
     return here.ranks
 
 
-# Before `init`, and after `finalize`, the numbers are those that the launcher gave.
+# Before `init`, and after `finalize`, the numbers are those of the launcher that `init` goes by. The first names are of none of MPI.
 _VARIABLES = {
     "rank": ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"),
     "size": ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"),
@@ -212,7 +204,7 @@ _VARIABLES = {
 def _number(name, alone):
     if initialized():
         return getattr(here.ranks, name)
-    for variable in _VARIABLES[name]:
+    for variable in _VARIABLES[name][functions.ranks_are_of_mpi():]:
         value = os.environ.get(variable, "")
         if value.isdigit():
             return int(value)

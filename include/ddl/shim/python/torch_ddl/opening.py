@@ -48,7 +48,7 @@ def complete(arguments):
     url = "env://" if arguments["init_method"] is None else arguments["init_method"]
     if _by_script or not is_launched():
         return
-    rank, size = pyddl.rank(), pyddl.size()
+    rank, size = _number("RANK", pyddl.rank()), _number("WORLD_SIZE", pyddl.size())
     for name, said in (("rank", rank), ("world_size", size)):
         if arguments[name] not in (-1, None, said):
             raise ValueError(f"init_process_group, rank {rank}: the script says {name}={arguments[name]}, and the launcher "
@@ -58,6 +58,12 @@ def complete(arguments):
     arguments["rank"], arguments["world_size"] = rank, size
     if _nobody_meets_at(url):
         arguments["init_method"], arguments["store"] = None, _store(arguments["timeout"])
+
+
+def _number(variable, launched):
+    """As torch reads it. If that is not what the launcher says by which ddl's ranks meet, `_agree` tells."""
+    said = os.environ.get(variable, "")
+    return int(said) if said.isdigit() else launched
 
 
 def _nobody_meets_at(url):
