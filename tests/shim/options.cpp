@@ -86,7 +86,8 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_named) {
          {"-mode b:", "-mode b:0x4", "-mode b:4x", "-mode b:-4", "-mode b:4y1", "-mode b:2x2x1x1x1"})
         BOOST_TEST(read(extents, 4).refuses("one to four numbers"), extents);
     BOOST_TEST(read("-mode", 4).refuses("no value: -mode"));
-    BOOST_TEST(read("-fast 1", 4).refuses("no option of DDL is called: -fast"));
+    for (const char* const words : {"-fast 1", "-fast", "-dev_sync 1 -fast"})
+        BOOST_TEST(read(words, 4).refuses("no option of DDL is called: -fast"), read(words, 4).why);
     BOOST_TEST(read("-dev_sync 3", 4).refuses("a number from 0 to 2"));
     BOOST_TEST(read("-dump_iter many", 4).refuses("-dump_iter takes a number"));
     BOOST_TEST(read("-dump_iter -1", 4).why == "-dump_iter takes a number from 0 to 2147483647, not: -1");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <iterator>
 #include <string_view>
 
 namespace ddl::shim {
@@ -36,20 +37,22 @@ public:
 
     bool read(std::string_view words, options& result) noexcept {
         for (std::string_view name = next(words); !name.empty(); name = next(words)) {
+            if (std::find(std::begin(names), std::end(names), name) == std::end(names))
+                return complain("no option of DDL is called", name);
             const std::string_view value = next(words);
             if (value.empty()) return complain("the option has no value", name);
             const bool read = name == "-mode"          ? mode(value, result)
                               : name == "-dump_iter"   ? number(name, value, INT_MAX, result.dump_iter)
                               : name == "-dev_sync"    ? number(name, value, 2, result.dev_sync)
                               : name == "-rebind_iter" ? number(name, value, INT_MAX, result.rebind_iter)
-                              : name == "-dbg_level"   ? number(name, value, 2, result.dbg_level)
-                                                       : complain("no option of DDL is called", name);
+                                                       : number(name, value, 2, result.dbg_level);
             if (!read) return false;
         }
         return result.levels == 0 || fits(result);
     }
 
 private:
+    static constexpr std::string_view names[] = {"-mode", "-dump_iter", "-dev_sync", "-rebind_iter", "-dbg_level"};
     static constexpr std::string_view blanks = " \t\n";
 
     /// Takes the next word off the front.
