@@ -59,6 +59,8 @@ BOOST_AUTO_TEST_CASE(a_start_with_options_that_make_no_sense_can_be_tried_again)
     const std::string words = "init, rank " + std::to_string(rank) + ": no option of DDL is called: -turbo";
     expect_line(words.c_str(), [] { return ddl_init("-turbo 1"); });
     expect_line("one letter of bnrmcp", [] { return ddl_init("-mode q"); });
+    for (const char* const named : {"-mode CUDA", "-mode MPI"})  // which have not failed
+        expect_line(named + 6, [=] { return ddl_init(named); });
 }
 
 BOOST_AUTO_TEST_CASE(a_process_starts_once) {

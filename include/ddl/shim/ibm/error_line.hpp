@@ -31,8 +31,10 @@ inline int failed(ddl_status status, const char* words, place where = place::her
     const char* const debug = std::getenv("DDL_DEBUG");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
     if (debug != nullptr && std::strcmp(debug, "1") == 0)
         std::fprintf(stderr, "[DDL DEBUG] %s:%d ", where.file, where.line);
-    const bool by_mpi = status == DDL_SYSTEM && std::strstr(words, "MPI") != nullptr;  // and not a mistake in its words
-    const message kind = std::strstr(words, "CUDA") != nullptr ? message::cuda : by_mpi ? message::mpi : message::ddl;
+    // by their word, and not by a mistake in which that stands
+    const bool by_mpi = status == DDL_SYSTEM && std::strstr(words, "MPI") != nullptr;
+    const bool by_cuda = (status == DDL_SYSTEM || status == DDL_OUT_OF_MEMORY) && std::strstr(words, "CUDA") != nullptr;
+    const message kind = by_cuda ? message::cuda : by_mpi ? message::mpi : message::ddl;
     std::fprintf(stderr, "[ERROR DDL-1-%d] %s (host %s)\n", static_cast<int>(kind), words, host);
     return status;
 }
