@@ -105,7 +105,8 @@ ddl_status set_options(ddl_communicator* ranks, const char* words, const char* o
         text why;
         if (!options_reader{ranks->size, why}.read(words == nullptr ? "" : words, given))
             return refused(DDL_INVALID_ARGUMENT, operation, ranks->rank, "%s", why.c_str());
-        const bool on_nodes = given.levels > 0 && ranks->ranks->nodes_of(given.extents[0]);
+        // one level is none of nodes, though all ranks are on one
+        const bool on_nodes = given.depth() > 1 && ranks->ranks->nodes_of(given.extents[0]);
         const int found = ranks->ranks->schedule(schedule_of_mode(given, on_nodes));
         if (found < 0)
             return refused(DDL_UNSUPPORTED, operation, ranks->rank,
