@@ -108,7 +108,7 @@ def test_many_hosts_are_not_checked(ddlrun, hosts):
 
 def test_a_rank_file_of_ones_own_skips_them(ddlrun, hosts, tmp_path):
     (tmp_path / "mine").write_text("rank 0=203.0.113.1 slot=0:0\nrank 1=203.0.113.9 slot=0:0\n")
-    done = start(ddlrun, hosts(), "-rf", "mine")
+    done = ddlrun("--remote_shell", hosts(), "-rf", "mine", "python", "x")
     assert done.returncode == 6 and "DDL-2-" not in done.stderr
 
 

@@ -154,8 +154,9 @@ def test_mode_and_options_for_ddl(dry_run):
 def test_every_alias_takes_one_or_two_dashes(dry_run, tmp_path, name, option, dashes):
     (tmp_path / "RANKFILE").write_text("rank 0=h1 slot=0:0\nrank 1=h2 slot=0:0\n")
     (tmp_path / "HOSTFILE").write_text("h1\nh2 slots=4\n# none\n\n", encoding="utf-8-sig")  # as editors of Windows write it
-    hosts = "" if name in ("H", "host", "hostfile", "rf", "rankfile") else "-H h1,h2"
-    words = dry_run(f"{hosts} -accelerators 1 {option.format(dashes + name)} python x")
+    places = "" if name in ("rf", "rankfile") else "-accelerators 1"
+    places += "" if name in ("H", "host", "hostfile", "rf", "rankfile") else " -H h1,h2"
+    words = dry_run(f"{places} {option.format(dashes + name)} python x")
     assert variables(words)["DDL_HOST_LIST"] == "h1:0;h2:1"
     assert words[-2:] == ["python", "x"]
 
@@ -284,6 +285,13 @@ def test_gpus_are_counted_where_nothing_is_said(dry_run, command):
     ("-hostfile nosuch python x", "hostfile 'nosuch' cannot be read"),
     ("-rf nosuch python x", "rank file 'nosuch' cannot be read"),
     ("-rf bad python x", "rank file 'bad', line 1"),
+    ("-rf uneven -H h1,h2 python x", "-rf and -H: the rank file names the hosts and their ranks; use one of the two"),
+    ("-hostfile f --rankfile uneven python x", "-rf and --hostfile: the rank file"),
+    ("-rf uneven -accelerators 2 python x", "-rf and --accelerators: the rank file"),
+    ("-rf uneven -nodes 2 python x", "--nodes: the hosts of rank file 'uneven' have 1, 2 ranks, which fill no racks; leave"),
+    ("-rf uneven -racks 2 python x", "--racks: the hosts of rank file 'uneven' have 1, 2 ranks"),
+    ("-rf uneven -aisles 2 python x", "--aisles: the hosts of rank file 'uneven' have 1, 2 ranks"),
+    ("-rf even -racks 3 python x", "2 hosts do not fill 3 racks"),
     ("-x =3 python x", "-x: '=3' is neither"),
     ("--mpiarg \"'\" python x", "cannot be split into words"),
     ("--remote_shell \"'\" python x", "cannot be split into words"),
@@ -294,6 +302,8 @@ def test_gpus_are_counted_where_nothing_is_said(dry_run, command):
 ])
 def test_a_wrong_line_is_told(ddlrun, tmp_path, line, said):
     (tmp_path / "bad").write_text("rank one=h1\n")
+    (tmp_path / "even").write_text("rank 0=h1\nrank 1=h2\n")
+    (tmp_path / "uneven").write_text("rank 0=h1\nrank 1=h2\nrank 2=h1\n")
     done = ddlrun("--dry_run", *shlex.split(line))
     message, log = done.stderr.splitlines()[:2]
     assert done.returncode == 1 and done.stdout == ""

@@ -182,6 +182,9 @@ def _check(settings):
         raise Problem(COMMAND_LINE, f"no option '{settings.program[0]}', and no program begins with a dash; see ddlrun -h")
     if settings.hosts and settings.host_file:
         raise Problem(COMMAND_LINE, "-H and --hostfile name hosts twice; use one of them")
+    for name, said in (("-H", settings.hosts), ("--hostfile", settings.host_file), ("--accelerators", settings.accelerators)):
+        if settings.rank_file and said:
+            raise Problem(COMMAND_LINE, f"-rf and {name}: the rank file names the hosts and their ranks; use one of the two")
 
 
 def usage():

@@ -100,6 +100,10 @@ def of_file(path, settings):
     if len(counts) == 1:
         dims = (counts.pop(), *shape_of(len(hosts), settings.nodes, settings.racks, settings.aisles))
     else:
+        for name, said in (("--nodes", settings.nodes is not None), ("--racks", settings.racks > 1), ("--aisles", settings.aisles > 1)):
+            if said:
+                raise Problem(SHAPE, f"{name}: the hosts of rank file '{path}' have {', '.join(map(str, sorted(counts)))} ranks, which "
+                                     "fill no racks; leave it out, or give each host equally many")
         dims = (len(host_of), 1, 1, 1)  # uneven hosts are no box: one dimension holds all ranks
     return Placement(hosts, ranks_of, dims, text)
 
