@@ -53,6 +53,9 @@ BOOST_AUTO_TEST_CASE(before_the_start_memory_and_the_rank_are_there_already) {
 }
 
 BOOST_AUTO_TEST_CASE(a_start_with_options_that_make_no_sense_can_be_tried_again) {
+    ::setenv("DDL_TRANSPORT", "pigeon", 1);
+    expect_line("] init: DDL_TRANSPORT is \"pigeon\"", [] { return ddl_init(""); });
+    ::unsetenv("DDL_TRANSPORT");
     expect_line("invalid dim size=77", [] { return ddl_init("-mode b:7x11"); });
     int rank = -1;
     BOOST_TEST(ddl_rank(&rank) == DDL_SUCCESS);

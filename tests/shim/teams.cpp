@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "heard.hpp"
+
 namespace {
 
 /// The lists of a call, from vectors.
@@ -83,9 +85,17 @@ BOOST_AUTO_TEST_CASE(before_the_plugin_is_started_nothing_works_and_nothing_brea
     BOOST_TEST(dl_comm_get_rank() < 0);
     BOOST_TEST(dl_comm_get_nranks() < 0);
     BOOST_TEST(dl_comm_localrank() < 0);
-    BOOST_TEST(dl_create_team(0, 1, 0) < 0);
+    const auto expect_line = [](const std::string& function, auto call) {
+        heard lines;
+        const int status = call();
+        BOOST_TEST(lines.words() == "dl_comm: " + function + ": the plugin is not started; call dl_comm_init first\n");
+        BOOST_TEST(status < 0);
+    };
+    expect_line("dl_create_team", [] { return dl_create_team(0, 1, 0); });
+    expect_line("dl_comm_create_team", [] { return dl_comm_create_team(0, 1, 0); });
     std::vector<float> tensor(4);
-    BOOST_TEST(average(tensor, DL_COMM_FLOAT, 0) < 0);
+    for (const int team : {0, -1})
+        expect_line("dl_comm_gradients", [&] { return average(tensor, DL_COMM_FLOAT, team); });
     std::vector<std::vector<std::vector<float>>> towers{{tensor}};
     BOOST_TEST(lists<float>(towers, DL_COMM_FLOAT).broadcast(0) < 0);
     for (const int team : {0, -1}) BOOST_TEST(dl_comm_refuse_gradients(team) < 0);

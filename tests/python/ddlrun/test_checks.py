@@ -117,7 +117,9 @@ def test_no_mpi(ddlrun, hosts, environment, tmp_path):
     environment["PATH"] = str(tmp_path)
     done = start(ddlrun, shell, "-H", "203.0.113.1,203.0.113.2")
     assert done.returncode == 1
-    assert "[ERROR DDL-2-7] several hosts need an MPI" in done.stderr
+    assert "[ERROR DDL-2-7] the ranks are to be started by an MPI" in done.stderr
+    done = ddlrun("--launcher", "srun", "--accelerators", 1, "python", "x")
+    assert "[ERROR DDL-2-7] the ranks are to be started by srun, and PATH has none" in done.stderr
 
 
 def test_a_remote_shell_that_is_none(ddlrun, hosts):

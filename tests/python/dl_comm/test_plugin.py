@@ -120,8 +120,9 @@ with refused(ValueError, "verbosity is 3"):
     mc.config_team(0, 0, 1, 10, 3, 0)
 same(cdl.gradients(data, 0)[0], np.ones(3))
 cdl.finalize()
-for act in (cdl.init, cdl.init_mpi, cdl.get_rank, lambda: cdl.gradients(data)):
-    with refused(pyddl.Error, "was finalised"):
+for name, act in (("init", cdl.init), ("init", lambda: mc.init(1, 1, 10)), ("init_mpi", cdl.init_mpi), ("get_rank", cdl.get_rank),
+                  ("gradients", lambda: cdl.gradients(data))):
+    with refused(pyddl.Error, f"{name}: dl_comm was finalised"):
         act()
 """, preamble=CRAY)
 

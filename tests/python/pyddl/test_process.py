@@ -15,11 +15,12 @@ WITHOUT_INIT = conftest.PREAMBLE.replace("pyddl.init()", "")
 def test_calls_before_init_and_after_finalize(python):
     python("""
 def all_refuse(words):
+    words = "pyddl " + words
     data = np.ones(3)
     for name, arguments in (("allreduce", (data,)), ("broadcast", (data,)), ("barrier", ()), ("malloc", (64, 4)),
                             ("allreduce_async", (data,)), ("split", (0,)), ("memsync", ()), ("world", ()),
                             ("plan_allreduce", (data,)), ("set_timeout", (1,))):
-        with refused(pyddl.Error, words):
+        with refused(pyddl.Error, f"{name}: {words}"):
             getattr(pyddl, name)(*arguments)
     same(data, np.ones(3))
 all_refuse("is not initialised; call pyddl.init() first")
@@ -141,7 +142,7 @@ for thing, words in ((pyddl.world(), "a communicator is of one process; call pyd
 
 
 def test_options(ranks, python):
-    for words, said in (("-mode q:1", "q"), ("-mode b:3x2", "invalid dim size="), ("-nonsense 1", "-nonsense"),
+    for words, said in (("-mode q:1", "q"), ("-mode b:3x2", "init, rank 0: invalid dim size="), ("-nonsense 1", "-nonsense"),
                         ("-mode", "-mode"), ("-dev_sync 7", "7")):
         python(f"""
 with refused(ValueError, {said!r}):
@@ -194,7 +195,7 @@ def test_numbers_before_init_are_the_launchers(ranks, python):
 
 def test_a_launcher_that_makes_no_sense(python):
     for variables, words in (({"RANK": "2", "WORLD_SIZE": "2"}, "RANK is 2 and WORLD_SIZE is 2"),
-                             ({"RANK": "0"}, "WORLD_SIZE is not set"), ({"DDL_TRANSPORT": "pigeon"}, "DDL_TRANSPORT"),
+                             ({"RANK": "0"}, "WORLD_SIZE is not set"), ({"DDL_TRANSPORT": "pigeon"}, "init: DDL_TRANSPORT"),
                              ({"RANK": "0", "WORLD_SIZE": "2", "DDL_TIMEOUT": "0.2"}, "did not start within")):
         python(f"""
 with refused(pyddl.Error, {words!r}):

@@ -15,6 +15,7 @@ constexpr auto reduce = &ddl_allreduce_mpi;  // of a header that needs no other 
 #include <cstring>
 #include <ddl.h>
 #include <dlfcn.h>
+#include <string>
 #include <thread>
 
 #include "../heard.hpp"
@@ -99,6 +100,7 @@ int main(int arguments, char** words) {
     CHECK(of_bools == DDL_SUCCESS || of_bools == DDL_UNSUPPORTED || MPI_CXX_BOOL == MPI_DATATYPE_NULL);
 
     // options that make no sense on one rank are that rank's error, a mismatch on the others, and tried again
+    const std::string told = "allreduce_mpi, rank " + std::to_string(rank) + ": ";
     MPI_Comm_dup(MPI_COMM_WORLD, &part);
     const auto sum_with = [&](const char* options) {
         float one = 1;
@@ -106,9 +108,10 @@ int main(int arguments, char** words) {
         CHECK(status != DDL_SUCCESS || one == static_cast<float>(size));
         return status;
     };
-    CHECK(lacks_line(6, rank == size - 1 ? "one letter of bnrmcp" : "see its own error", [&] {
-              return sum_with(rank == size - 1 ? "-mode z:1" : "");
-          }).empty());
+    CHECK(lacks_line(
+              6, rank == size - 1 ? (told + "the mode begins with one letter of bnrmcp").c_str() : "see its own error",
+              [&] { return sum_with(rank == size - 1 ? "-mode z:1" : ""); })
+              .empty());
     CHECK(sum_with("") == DDL_SUCCESS);
     MPI_Comm_free(&part);
 

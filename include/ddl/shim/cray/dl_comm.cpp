@@ -156,6 +156,14 @@ int make_team(plugin& here, const char* function, int id, int threads, int preci
     return 0;
 }
 
+int create_team(const char* function, int id, int threads, int precision) {
+    return guarded(function, [&] {
+        plugin& here = plugin::here();
+        const std::lock_guard lock{here.making};
+        return make_team(here, function, id, threads, precision, true);
+    });
+}
+
 /// This rank calls for a team that is none, so nobody knows in which one the others wait. If there is a single one, its call is
 /// refused, and it goes on; else all of them end here.
 void refuse_for_no_team(plugin& here) {
@@ -178,7 +186,11 @@ std::shared_ptr<team> find_team(plugin& here, const char* function, int id) {
     std::unique_lock lock{here.making};
     if (std::shared_ptr<team> found = here.find(id)) return found;
     ddl_communicator* const world = here.ranks(true);
-    if (id < 0 || (world != nullptr && here.has_teams_of_its_own)) {
+    if (world == nullptr) {
+        failed(function, not_started);
+        return nullptr;
+    }
+    if (id < 0 || here.has_teams_of_its_own) {
         lock.unlock();
         refuse_for_no_team(here);
         failed(function,
@@ -263,13 +275,11 @@ DDL_API int dl_comm_finalize(void) {
 }
 
 DDL_API int dl_create_team(int id, int threads, int precision) {
-    return guarded("dl_create_team", [&] {
-        plugin& here = plugin::here();
-        const std::lock_guard lock{here.making};
-        return make_team(here, "dl_create_team", id, threads, precision, true);
-    });
+    return create_team("dl_create_team", id, threads, precision);
 }
-DDL_API int dl_comm_create_team(int id, int threads, int precision) { return dl_create_team(id, threads, precision); }
+DDL_API int dl_comm_create_team(int id, int threads, int precision) {
+    return create_team("dl_comm_create_team", id, threads, precision);
+}
 
 DDL_API int dl_comm_gradients(void*** tensors, int** lengths, dlDataType_t** types, int* counts, int towers, int id) {
     return guarded("dl_comm_gradients", [&] {

@@ -138,7 +138,7 @@ ddl_status ddl_open_environment(ddl_communicator** world) {
     if (*said != '\0' && std::strcmp(said, "mpi") != 0 && std::strcmp(said, "shared_memory") != 0)
         return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
                        "DDL_TRANSPORT is \"%.40s\"; it takes mpi or shared_memory", said);
-    if (ranks_are_of_mpi()) return ddl_open_mpi(nullptr, 0, world);
+    if (ranks_are_of_mpi()) return told_of("open_environment", ddl_open_mpi(nullptr, 0, world));
     static ddl_communicator* first = nullptr;  // has the job's name, which no other can have at the same time
     static std::uint64_t first_opened = 0;
     const std::lock_guard lock{*opens_by_environment};

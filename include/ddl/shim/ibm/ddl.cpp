@@ -63,7 +63,7 @@ ddl_status start(process& here, const char* words) noexcept {
     if (here.world == nullptr) {
         const ddl_status opened =
             is_singleton_of_mpi() ? ddl_open_mpi(nullptr, 0, &here.world) : ddl_open_environment(&here.world);
-        if (opened != DDL_OK) return opened;
+        if (opened != DDL_OK) return told_of("init", opened);
         at_end_of_this_process<leave>();
     }
     if (const ddl_status status = set_options(here.world, words, "init")) return status;

@@ -123,6 +123,7 @@ public:
         own.is_ready = status == DDL_OK;
         if (own.is_ready) return own.ranks;
         this_thread(status, ddl_last_error());
+        told_of("allreduce_mpi", status);
         if (own.ranks != nullptr) {  // the others, who wait in the call, hear of options that make no sense
             const std::string words = last_error().c_str();
             constexpr ddl_op none = -1;

@@ -52,7 +52,7 @@ def required(wanted):
     launcher = find(wanted)
     if launcher is None:
         what = "an MPI (Open MPI, MPICH, Spectrum MPI, or srun in a Slurm job)" if wanted == "auto" else wanted
-        raise Problem(NO_MPI, f"several hosts need {what}, and PATH has none; install it, or name another by --launcher")
+        raise Problem(NO_MPI, f"the ranks are to be started by {what}, and PATH has none; install it, or name another by --launcher")
     return launcher
 
 

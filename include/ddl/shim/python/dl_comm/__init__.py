@@ -44,17 +44,21 @@ _MOST_TEAMS = 1024
 
 def init_mpi() -> None:
     """Meets the other processes, so that `get_rank` and `get_nranks` can be called. A second call does nothing."""
+    _meet("init_mpi")
+
+
+def _meet(caller):
     if State.ended:
-        plugin.require("init_mpi")
+        plugin.require(caller)
     if not State.met:
-        plugin.call("init_mpi")
+        plugin.call("init_mpi", caller=caller)
         State.met = True
         atexit.register(finalize)  # over MPI the end of a process waits for the others, who would wait for this one
 
 
 def init() -> None:
     """Starts the plugin, and meets the other processes if `init_mpi` has not. A second call does nothing."""
-    init_mpi()
+    _meet("init")
     if not State.started:
         plugin.call("init")
         State.started = True

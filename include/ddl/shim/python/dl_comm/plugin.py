@@ -32,11 +32,11 @@ class State:
     ended = False
 
 
-def call(name, *arguments):
-    """Calls the library; a failure, of which it has written a line to stderr, becomes an exception."""
+def call(name, *arguments, caller=None):
+    """Calls the library; a failure, of which it has written a line to stderr, becomes an exception of `caller`, or of that name."""
     result = getattr(_library, "dl_comm_" + name)(*arguments)
     if result < 0:
-        raise Error(f"{name}: {_library.dl_comm_last_error().decode('utf-8', 'replace')}")
+        raise Error(f"{caller or name}: {_library.dl_comm_last_error().decode('utf-8', 'replace')}")
     return result
 
 

@@ -9,6 +9,7 @@ import ctypes
 import functools
 import glob
 import os
+import re
 import sys
 from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_void_p
 
@@ -119,9 +120,11 @@ class Functions:
         function.argtypes = list(arguments)
         setattr(self, name, function)
 
-    def failure(self, status):
-        """The exception that a status stands for, with the library's words."""
+    def failure(self, status, call=None):
+        """The exception that a status stands for, with the library's words: of `call`, where that is not what Python has called."""
         words = self.last_error().decode("utf-8", "replace")
+        if call is not None:
+            words = re.sub("^[^,:]*", call, words)
         return errors.BY_STATUS.get(status, errors.Error)(words)
 
 

@@ -69,7 +69,7 @@ class _Opening:
             with self._lock:
                 status = 0 if self._handle else functions.open_environment(ctypes.byref(self._handle))
                 if status != 0:
-                    failures.append(functions.failure(status))  # whose words are this thread's
+                    failures.append(functions.failure(status, "init"))  # whose words are this thread's
 
         thread = threading.Thread(target=run, name="pyddl-init", daemon=True)
         try:
@@ -117,7 +117,7 @@ def start(open_world, options=None):
     if status == 0:
         status = functions.set_options(handle, words)
     if status != 0:
-        failure = functions.failure(status)
+        failure = functions.failure(status, "init")
         functions.close(handle)
         raise failure
     ranks = Communicator(handle.value)
@@ -187,8 +187,12 @@ def initialized() -> bool:
 
 def world() -> Communicator:
     """All ranks, as an object with a method for each function of this module."""
+    return _ranks_for("world")
+
+
+def _ranks_for(call):
     if not initialized():
-        here.ranks.world()
+        getattr(here.ranks, call)()
     return here.ranks
 
 
@@ -236,7 +240,7 @@ def malloc(alignment: int, nbytes: int) -> typing.Tuple[int, Memory]:
 
     The bytes are `nbytes` up to the next multiple of `alignment`; all of them may be used.
     """
-    ranks = world()
+    ranks = _ranks_for("malloc")
     numbers = []
     for name, value in (("alignment", alignment), ("nbytes", nbytes)):
         try:
@@ -273,7 +277,7 @@ def memcpy_device_to_host(array, buf: Memory) -> int:
 
 def memsync() -> int:
     """Returns when all copies are done."""
-    world()
+    _ranks_for("memsync")
     return 0
 
 
