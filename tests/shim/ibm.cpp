@@ -56,11 +56,11 @@ BOOST_AUTO_TEST_CASE(a_start_with_options_that_make_no_sense_can_be_tried_again)
     ::setenv("DDL_TRANSPORT", "pigeon", 1);
     expect_line("] init: DDL_TRANSPORT is \"pigeon\"", [] { return ddl_init(""); });
     ::unsetenv("DDL_TRANSPORT");
-    expect_line("invalid dim size=77", [] { return ddl_init("-mode b:7x11"); });
     int rank = -1;
     BOOST_TEST(ddl_rank(&rank) == DDL_SUCCESS);
-    const std::string words = "init, rank " + std::to_string(rank) + ": no option of DDL is called: -turbo";
-    expect_line(words.c_str(), [] { return ddl_init("-turbo 1"); });
+    const std::string begin = "[ERROR DDL-1-6] init, rank " + std::to_string(rank) + ": ";
+    expect_line((begin + "invalid dim size=77, but there are ").c_str(), [] { return ddl_init("-mode b:7x11"); });
+    expect_line((begin + "no option of DDL is called: -turbo").c_str(), [] { return ddl_init("-turbo 1"); });
     expect_line("one letter of bnrmcp", [] { return ddl_init("-mode q"); });
     for (const char* const named : {"-mode CUDA", "-mode MPI"})  // which have not failed
         expect_line(named + 6, [=] { return ddl_init(named); });
