@@ -31,6 +31,8 @@ bool launched_by_mpi() noexcept;
 /// Whether the ranks that the environment names are those of MPI: what DDL_TRANSPORT says, else what the process looks like. Who
 /// meets them goes by it, and who tells their numbers before.
 bool ranks_are_of_mpi() noexcept;
+/// How many processes a launcher of MPI has started that ddlrun itself has started as a single rank, in words; nullptr if none has.
+const char* ranks_inside_of_one() noexcept;
 
 }  // namespace ddl::shim
 

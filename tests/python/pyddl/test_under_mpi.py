@@ -113,6 +113,23 @@ def test_numbers_before_init_are_those_of_the_launcher_that_init_goes_by(mpirun,
     assert python(NUMBERS, preamble="", variables={**left, "DDL_TRANSPORT": "mpi"}) == "0 1 0 1\n"
 
 
+def test_mpirun_inside_of_ddlrun(ddlrun, tmp_path):
+    """Its processes would all be the rank that ddlrun takes them for, each alone in a world."""
+    path = tmp_path / "program.py"
+    path.write_text("import pyddl\nfrom programs import *\npyddl.init()\nsay(pyddl.rank(), pyddl.size())\npyddl.finalize()\n")
+    flags = ["--oversubscribe", "--bind-to", "none"] if conftest.IS_OPEN_MPI else []
+
+    def run(outside, inside, *words, **more):
+        return ddlrun("--accelerators", outside, *words, conftest.MPIEXEC, *flags, "-n", inside, sys.executable, path, **more)
+    done = run(1, 2)
+    assert done.returncode != 0 and done.stdout == ""
+    assert "init: this is one of 2 processes of a launcher of MPI that ddlrun has started as rank 0" in done.stderr, done.stderr
+    for outside, inside, words in ((1, 2, ("-no_ddloptions", "-x", "DDL_TRANSPORT=mpi")), (2, 1, ())):
+        done = run(outside, inside, *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert sorted(done.stdout.splitlines()) == ["0 2", "1 2"]
+
+
 def test_ranks_of_this_host_beside_mpi4py(ranks):
     if not has_mpi4py():
         pytest.skip("no mpi4py of this MPI")

@@ -139,6 +139,11 @@ ddl_status ddl_open_environment(ddl_communicator** world) {
         return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
                        "DDL_TRANSPORT is \"%.40s\"; it takes mpi or shared_memory", said);
     if (ranks_are_of_mpi()) return told_of("open_environment", ddl_open_mpi(nullptr, 0, world));
+    if (const char* const processes = ranks_inside_of_one())
+        return refused(DDL_INVALID_ARGUMENT, "open_environment", -1,
+                       "this is one of %.9s processes of a launcher of MPI that ddlrun has started as rank %.9s; take "
+                       "one of the two launchers",
+                       processes, value_of("RANK"));
     static ddl_communicator* first = nullptr;  // has the job's name, which no other can have at the same time
     static std::uint64_t first_opened = 0;
     const std::lock_guard lock{*opens_by_environment};

@@ -89,6 +89,16 @@ bool ranks_are_of_mpi() noexcept {
     return launched_by_mpi();
 }
 
+const char* ranks_inside_of_one() noexcept {
+    const bool by_pmi = is_set("PMI_SIZE");  // ddlrun passes on no such word of a launcher around it
+    if (std::strncmp(value_of("DDL_JOB"), "ddlrun-", 7) != 0 || (!by_pmi && !is_set("PMIX_RANK"))) return nullptr;
+    const char* const size = value_of(by_pmi ? "PMI_SIZE" : "OMPI_COMM_WORLD_SIZE");
+    const char* const rank = value_of(by_pmi ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
+    if (std::atoi(size) < 2 || is_set("TORCHELASTIC_RUN_ID"))
+        return nullptr;  // torchrun, inside of it, names its ranks anew
+    return std::strcmp(value_of("WORLD_SIZE"), size) == 0 && std::strcmp(value_of("RANK"), rank) == 0 ? nullptr : size;
+}
+
 }  // namespace ddl::shim
 
 extern "C" {
