@@ -321,12 +321,14 @@ if rank == 2:
     works.append(dist.irecv(got, 0, tag=41))
     works.append(dist.irecv(torch.empty(3), 0, tag=40))
     for each in works[::2]: each.wait()
+    works.append(dist.irecv(torch.empty(1), 0, tag=50))
+dist.barrier()
 if rank == 0:
     for length, tag in ((4, 50), (4, 42), (2, 41)): waits.append(dist.isend(torch.full((length,), tag), 2, tag=tag))
     with refused(pyddl.Mismatch, "send, rank 0", "rank 2 brings"): waits[-3].wait()
     for each in waits[-2:]: each.wait()
 if rank == 2:
-    with refused(pyddl.Mismatch, "recv, rank 2: rank 0 sent 32 bytes with tag 50, and the tensor has 4"): dist.recv(torch.empty(1), 0, tag=50)
+    with refused(pyddl.Mismatch, "recv, rank 2: rank 0 sent 32 bytes with tag 50, and the tensor has 4"): works[-1].wait()
     works[1].wait()
     assert got.tolist() == [41, 41]
     with refused(pyddl.Mismatch, "recv, rank 2: rank 0 sent 32 bytes with tag 42, and the tensor has 8"): dist.recv(torch.empty(2), 0, tag=42)
