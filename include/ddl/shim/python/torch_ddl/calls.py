@@ -9,18 +9,21 @@ from pyddl.pending import Request
 from torch.distributed import ProcessGroup
 
 from . import NAME
+from .overloads import in_lists
 from .pairs import Pairs
 from .tensors import await_producers, in_bytes, put_back
-from .work import Waiter, Work
+from .work import UNSET, Limit, Waiter, Work
 
 
-def collective(name):
-    """A method that waits for others, who are told if this rank finds a mistake before it calls."""
+def collective(name, other_way=""):
+    """A method that waits for others, who are told if this rank finds a mistake before it calls. `other_way`: that of `in_lists`."""
     def decorate(method):
+        arguments_of = in_lists(method, other_way)
+
         @functools.wraps(method)
-        def call(self, *arguments, **more):
+        def call(self, *given, **more):
             try:
-                return method(self, *arguments, **more)
+                return method(self, *arguments_of(given, more))
             except Exception as why:  # pylint: disable=broad-except  # the others wait, whatever it is
                 if isinstance(why, pyddl.Error) or hasattr(why, "told"):
                     told = in_bytes(why)
@@ -105,12 +108,12 @@ class Calls(ProcessGroup):
     # ---- how a call goes
 
     def _carry_out(self, opts, calls, tensors, data, *more):
-        """`tensors` get what is in `data` when the calls are done; `more` lives as long."""
+        """`tensors` get what is in `data` when the calls are done; `more` lives as long. A timeout of its own has a work alone."""
         kept = (tensors, data, more)
         await_producers(each for each in (*tensors, *data, *more) if each is not None)
-        if getattr(opts, "asyncOp", True):
+        if getattr(opts, "asyncOp", True) or opts.timeout > UNSET:
             requests = [Request(self._ranks, call, arguments, kept) for call, *arguments in calls]
-            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter)
+            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter, self._limit(calls, opts))
         else:
             for call, *arguments in calls:
                 self._ranks._run(call, *arguments)
@@ -123,6 +126,9 @@ class Calls(ProcessGroup):
         self._works[work] = None
         self._sweep()
         return self._kept(work)
+
+    def _limit(self, calls, opts):
+        return Limit(f"{calls[0][0]}, rank {self.rank()}", opts.timeout, self._ranks.abort) if opts.timeout > UNSET else None
 
     def _sweep(self):
         """Lets go of works that are done, which come to that in their order."""

@@ -12,15 +12,30 @@ from torch.distributed import Work as _Work
 
 from .tensors import await_producers, in_bytes
 
-_FOREVER = datetime.timedelta(0)
+UNSET = datetime.timedelta(0)  # as a timeout, and what is below
+
+
+class Limit:
+    """The timeout that a call was given: the others are told by `give_up` where it ends first."""
+
+    def __init__(self, name, timeout, give_up):
+        self.seconds = timeout.total_seconds()
+        self.end = time.monotonic() + self.seconds
+        self._name, self._give_up = name, give_up
+
+    def give_up(self):
+        words = f"{self._name}: not done within {self.seconds:g} s, which was its timeout"
+        self._give_up(words)
+        return pyddl.Timeout(f"{words}; see what the other ranks do, or set a longer one")
 
 
 class Work(_Work):
-    """Some requests of ddl, and what is left to do when they are done, such as copies. `tensors` are the result."""
+    """Some requests of ddl, and what is left to do when they are done, such as copies. `tensors` are the result. `limit`: after
+    which they fail, where that is asked for."""
 
-    def __init__(self, requests, tensors, finish=None, waiter=None):
+    def __init__(self, requests, tensors, finish=None, waiter=None, limit=None):
         super().__init__()
-        self._requests, self.tensors, self._finish, self._waiter = requests, tensors, finish, waiter
+        self._requests, self.tensors, self._finish, self._waiter, self._limit = requests, tensors, finish, waiter, limit
         self._lock = threading.Lock()
         self._done = False
         self._failure = None
@@ -28,9 +43,9 @@ class Work(_Work):
         if not requests:
             self.is_over()
 
-    def wait(self, timeout=_FOREVER):
+    def wait(self, timeout=UNSET):
         """Returns when it is done; throws what it threw, and `pyddl.Timeout` if that takes longer than `timeout`."""
-        seconds = timeout.total_seconds() if timeout > _FOREVER else None
+        seconds = timeout.total_seconds() if timeout > UNSET else None
         if not self.is_over(seconds):
             raise pyddl.Timeout(f"wait: the collective was not done within {seconds} s; wait for longer, or see what the other "
                                 "ranks do")
@@ -83,8 +98,14 @@ class Work(_Work):
         if not self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
             return False
         try:
-            if not self._done and (end is None or all(each.is_over(max(end - time.monotonic(), 0)) for each in self._requests)):
-                self._end()
+            if not self._done:
+                late = self._limit is not None and (end is None or end >= self._limit.end)
+                end = self._limit.end if late else end
+                if end is None or all(each.is_over(max(end - time.monotonic(), 0)) for each in self._requests):
+                    self._end()
+                elif late:
+                    self._failure = self._limit.give_up()
+                    self._end()
             return self._done
         finally:
             self._lock.release()
@@ -97,7 +118,7 @@ class Work(_Work):
                 self._finish()
                 await_producers(self.tensors)
         except Exception as why:  # pylint: disable=broad-except  # told by `wait`
-            self._failure = in_bytes(why)
+            self._failure = self._failure or in_bytes(why)
         self._requests = self._finish = None
         self._done = True
 
