@@ -169,6 +169,37 @@ dist.barrier(other)  # which is as good as ever
 """, preamble=UNSTARTED)
 
 
+def test_a_message_behind_one_that_did_not_come(ranks):
+    """The two ranks meet for it, whoever of them has waited in vain before, and how often."""
+    ranks(2, """
+import pyddl
+store = dist.distributed_c10d._get_default_store()
+def alone(who, group, words):
+    other = dist.new_group()
+    if rank == who:
+        for turn in range(2):
+            with refused(pyddl.Timeout, words): (dist.recv if rank else dist.send)(torch.ones(1), 1 - rank, group=group)
+    dist.barrier(other)
+short = lambda: dist.new_group(timeout=datetime.timedelta(seconds=0.3))
+receives, sends = "recv, rank 1: rank 0 did not come within 0.3 s", "send, rank 0: rank 1 did not come within 0.3 s"
+for alone_first in ([(1, receives)], [(0, sends)], [(1, receives), (0, sends)], [(0, sends), (1, receives)]):
+    group, got = short(), torch.zeros(1)
+    for who, words in alone_first: alone(who, group, words)
+    group.set_timeout(datetime.timedelta(minutes=3))
+    if rank == 0: dist.send(torch.full((1,), 5.0), 1, group=group)
+    else: dist.recv(got, 0, group=group)
+    assert rank == 0 or got.item() == 5
+# where they have met, the pair is as broken as a group is behind a timeout, and says so at once
+group.set_timeout(datetime.timedelta(seconds=0.3))
+if rank:
+    with refused(pyddl.Timeout, "recv, rank 1, round 0: rank 0 did not arrive within 0.3 s"): dist.recv(got, 0, group=group)
+dist.barrier()
+for words in ["a peer gave up"] * (rank == 0) + ["the communicator is broken since an earlier call"]:
+    with refused(pyddl.Error, words, "[recv, rank 1, round 0: rank 0 did not arrive"):
+        (dist.recv if rank else dist.send)(torch.ones(1), 1 - rank, group=group)
+""", preamble=TORCH)
+
+
 def test_a_signal_ends_no_wait_with_a_timeout(ranks):
     ranks(2, """
 import signal
@@ -421,6 +452,28 @@ with refused(ValueError, "rank 1 of 2"):
     open_job(store, 1, 2, 1.0, None)
 with refused(pyddl.Timeout, "rank 0 of 2: rank 1 did not come within 0.01 s; see what it does"):
     open_job(dist.HashStore(), 0, 2, 0.01, None)
+""", preamble=UNSTARTED)
+
+
+def test_ranks_that_miss_each_other(python):
+    python("""
+import ctypes, pyddl, threading, time
+from torch_ddl import meeting
+store, place = dist.HashStore(), ctypes.c_void_p()
+with refused(pyddl.Timeout, "rank 1 did not come within 500 s"):  # which are over, and began with a call before this one
+    meeting.open_job(store, 0, 2, 500.0, None, begun=time.monotonic() - 501)
+store.set("1/host/1", meeting._host())  # of a rank that has gone when rank 0 comes
+with refused(pyddl.Timeout, "rank 0 of 2: rank 1 did not come within 0.1 s; see what it does"):
+    meeting.open_job(store, 0, 2, 0.1, ctypes.byref(place))
+with refused(pyddl.Timeout, "rank 1 of 2: rank 0 did not come within 0.1 s; see what it does"):
+    meeting.open_job(store, 1, 2, 0.1, ctypes.byref(place))
+ranks = [None, None]
+def come(rank): ranks[rank] = meeting.meet(store, rank, 2, 200.0)
+threads = [threading.Thread(target=come, args=(rank,)) for rank in range(2)]
+for each in threads: each.start()
+for each in threads: each.join()
+assert [each.rank for each in ranks] == [0, 1]
+for each in ranks: each.close()
 """, preamble=UNSTARTED)
 
 

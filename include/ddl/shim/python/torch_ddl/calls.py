@@ -78,8 +78,9 @@ class Calls(ProcessGroup):
 
     def set_timeout(self, timeout):
         """How long a wait for another rank may take from now on."""
-        self._pairs.seconds = timeout.total_seconds()
-        self._ranks.set_timeout(self._pairs.seconds)
+        seconds = timeout.total_seconds()
+        self._ranks.set_timeout(seconds)
+        self._pairs.set_timeout(seconds)
 
     def abort(self):
         """Ends the call that waits, here and on the other ranks; the group is broken afterwards."""

@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import secrets
 import socket
 import threading
@@ -20,19 +21,17 @@ def _nobody():
     return False
 
 
-def meet(store, rank, size, seconds, given_up=_NEVER, ended=_nobody):
+def meet(store, rank, size, seconds, given_up=_NEVER, ended=_nobody, begun=None):
     """Their communicator. `store`: theirs alone. `given_up`: an event that ends the wait for them. `ended`: says whether the other
-    of two has ended. Throws `ValueError` where they are on several hosts."""
+    of two has ended. `begun`: the moment that `seconds` count from. Throws `ValueError` where they are on several hosts."""
     place = ctypes.c_void_p()
-    status = open_job(store, rank, size, seconds, ctypes.byref(place), given_up, ended)
-    if status != 0:
-        raise functions.failure(status)
+    open_job(store, rank, size, seconds, ctypes.byref(place), given_up, ended, begun)
     return Communicator(place.value)
 
 
-def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody):
-    """The same as a function of the library: it returns a status."""
-    end = time.monotonic() + seconds
+def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody, begun=None):
+    """The same as a function of the library: it returns a status, which is that of success."""
+    end = (time.monotonic() if begun is None else begun) + seconds
     turn = store.add(f"turns/{rank}", 1)  # a store may outlive a group, and serve another of its name
 
     def gone(other):
@@ -43,8 +42,8 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody):
         key = f"{turn}/{key}"
         while True:
             has_ended = ended()  # asked first: it may have said it before
-            if store.check([key]):
-                return store.get(key).decode()
+            if store.check([key]) and (words := store.get(key).decode()):
+                return words
             if has_ended:
                 raise gone(other)
             if time.monotonic() > end:
@@ -52,18 +51,34 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody):
             if given_up.wait(0.001):
                 raise pyddl.Interrupted(f"rank {rank} of {size}: the program gave up while it waited for rank {other}")
 
-    store.set(f"{turn}/host/{rank}", _host())
-    if rank == 0:
-        hosts = {said(f"host/{each}", each) for each in range(size)}
-        names = " and ".join(sorted(each.split()[0] for each in hosts))
-        store.set(f"{turn}/job", names if len(hosts) > 1 else f"={secrets.token_hex(16)}")
-    job = said("job", 0)
-    if job[0] != "=":
-        raise ValueError(f"rank {rank} of {size}: these ranks are on {job}, and meet by themselves on one host only; start all by "
-                         "ddlrun -H or mpirun, and for send, recv and groups of some ranks call new_group(backend=\"gloo\")")
-    if ended():  # though it had come before
-        raise gone(1 - rank)
-    return functions.open_job(f"torch-{job[1:]}".encode(), rank, size, seconds, place)
+    try:
+        store.set(f"{turn}/host/{rank}", _host())
+        if rank == 0:
+            hosts = {said(f"host/{each}", each) for each in range(size)}
+            names = " and ".join(sorted(each.split()[0] for each in hosts))
+            store.set(f"{turn}/job", names if len(hosts) > 1 else f"={secrets.token_hex(16)}")
+        job = said("job", 0)
+        if job[0] != "=":
+            raise ValueError(f"rank {rank} of {size}: these ranks are on {job}, and meet by themselves on one host only; start all "
+                             "by ddlrun -H or mpirun, and for send, recv and groups of some ranks call new_group(backend=\"gloo\")")
+        if ended():  # though it had come before
+            raise gone(1 - rank)
+        status = functions.open_job(f"torch-{job[1:]}".encode(), rank, size, seconds, place)
+        if status != 0:
+            why = functions.failure(status)
+            raise type(why)(f"rank {rank} of {size}: {_without_job(str(why))}")
+        return status
+    except (pyddl.Timeout, pyddl.Interrupted):  # who comes later is not to count on this rank, and meets it in its next try
+        for key in [f"{turn}/host/{rank}"] + [f"{turn}/job"] * (rank == 0):
+            store.set(key, "")
+        store.add(f"turns/{rank}", -1)
+        raise
+
+
+def _without_job(words):
+    """What the library says of ranks that did not meet, to those who have named no job, and are known to be on one host."""
+    words = re.sub(r'shared_memory, rank \d+: (job "[^"]*": )?', "", words)
+    return re.sub(r"did not start (within .*?); start all \d+ ranks on this host, .*", r"did not come \1; see what it does", words)
 
 
 def announce(store, rank):

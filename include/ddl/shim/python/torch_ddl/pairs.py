@@ -28,6 +28,7 @@ class Message:
 
     def __init__(self, tensor, tag):
         self.tensor, self.tag, self.failure, self.over = tensor, tag, None, threading.Event()
+        self.begun = time.monotonic()
 
     def end(self, failure):
         self.failure = failure
@@ -46,7 +47,7 @@ class Pairs:
     """The pairs of a group that this rank is one of."""
 
     def __init__(self, store, rank, seconds):
-        self._store, self._rank, self.seconds = store, rank, seconds
+        self._store, self._rank, self._seconds = store, rank, seconds
         self._pairs, self._opening = {}, threading.Lock()
         self._process, self._closed = os.getpid(), False
 
@@ -62,8 +63,14 @@ class Pairs:
                 raise pyddl.Broken(f"{kind.name}, rank {self._rank}: this group was destroyed; call destroy_process_group behind its last "
                                    "message")
             if key not in self._pairs:
-                self._pairs[key] = kind(self._store, source, target, self.seconds)
+                self._pairs[key] = kind(self._store, source, target, self._seconds)
             return self._pairs[key].carry(Message(tensor, tag))
+
+    def set_timeout(self, seconds):
+        with self._opening:
+            self._seconds = seconds
+            for each in self._pairs.values():
+                each.set_timeout(seconds)
 
     def interrupt(self):
         for each in list(self._pairs.values()):
@@ -100,6 +107,11 @@ class _Pair:
         self._messages.put(message)
         return message
 
+    def set_timeout(self, seconds):
+        self._seconds = seconds
+        if self._ranks is not None:
+            self._ranks.set_timeout(seconds)
+
     def interrupt(self):
         self._given_up.set()
         while self._carries:
@@ -114,7 +126,7 @@ class _Pair:
         for message in iter(self._messages.get, None):
             try:
                 if self._ranks is None:
-                    self._ranks = self._meet()
+                    self._ranks = self._meet(message.begun)
                 self._carry(message)
             except Exception as why:  # pylint: disable=broad-except  # told by `wait`
                 message.end(self._in_words_of_group(why))
@@ -122,11 +134,11 @@ class _Pair:
         if self._ranks is not None:
             self._ranks.close()
 
-    def _meet(self):
+    def _meet(self, begun):
         try:
             ended = announced(self._store, self._ends[1 - self.rank], receives=self.rank == 0)
             store = PrefixStore("pair/{}/{}".format(*self._ends), self._store)
-            return meet(store, self.rank, 2, self._seconds, self._given_up, ended)
+            return meet(store, self.rank, 2, self._seconds, self._given_up, ended, begun)
         except DistNetworkError:
             raise pyddl.PeerLost(f"rank {self.rank}: rank {1 - self.rank} has ended, or who holds the group's store has; see "
                                  "its own error") from None
@@ -147,8 +159,9 @@ class _Pair:
         """An error names the ranks of the group, not those of the pair."""
         if not isinstance(why, (pyddl.Error, ValueError)):
             return why
-        words = re.sub(r"\brank ([01])( of 2)?\b", lambda found: f"rank {self._ends[int(found[1])]}", str(in_bytes(why)))
-        return type(why)(re.sub(r"^(broadcast, )?(?=rank )", f"{self.name}, ", words))
+        words = re.sub(r"\bbroadcast, (?=rank ([01]))", lambda found: ("send, ", "recv, ")[int(found[1])], str(in_bytes(why)))
+        words = re.sub(r"\brank ([01])( of 2)?\b", lambda found: f"rank {self._ends[int(found[1])]}", words)
+        return type(why)(re.sub(r"^(?=rank )", f"{self.name}, ", words))
 
 
 class _Sender(_Pair):
