@@ -59,6 +59,31 @@ def test_new_groups_under_mpirun(mpirun):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("more", [{}, {"TORCHELASTIC_RUN_ID": "none"}])
+def test_groups_beside_another_backend(ranks, more):
+    """The world is Gloo's, and some of its ranks, or all, have a group of ddl; afterwards the world is ddl's."""
+    ranks(3, """
+rank = int(os.environ["RANK"])
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 3, rank == 0)
+def begin(backend): dist.init_process_group(backend, store=dist.PrefixStore(backend, store), rank=rank, world_size=3)
+def check(members, group):
+    if rank not in members: return
+    data = torch.full((2,), rank)
+    dist.all_reduce(data, group=group)
+    assert data.tolist() == [sum(members)] * 2
+    if rank == 0: dist.send(data + 1, 2, group=group)
+    if rank == 2: dist.recv(data, 0, group=group)
+    assert data[0].item() == sum(members) + (rank == 2)
+begin("gloo")
+for members in ([0, 2], [0, 1, 2]): check(members, dist.new_group(members, backend="ddl"))
+check(range(3), dist.new_group(backend="ddl"))
+dist.barrier()
+dist.destroy_process_group()
+begin("ddl")
+check(range(3), None)
+""", preamble=UNSTARTED, variables={"DDL_TIMEOUT": "60", **more})
+
+
 def test_begin_and_end_again(ranks):
     ranks(2, """
 import pyddl

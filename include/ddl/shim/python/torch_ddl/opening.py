@@ -19,7 +19,7 @@ import numpy
 import pyddl
 from pyddl import process
 from torch import cuda
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore, get_world_size
 
 from . import NAME
 from .group import Group
@@ -115,7 +115,7 @@ def open_group(options):
         _agree(_world(), rank, size)
         _choose_device(_world())
         ranks = _world().split(0, rank)
-    elif not _by_script and len(members) == _world().size:
+    elif not _by_script and len(members) == get_world_size() and is_launched() and len(members) == _world().size:
         ranks = _world().split(0, rank)
     else:
         ranks = meet(options.store, rank, size, seconds)
