@@ -33,7 +33,10 @@ def check(op, dtype):
     same(out, mine)
 for op in (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX):
     for dtype in numbers + integers: check(op, dtype)
-for dtype in numbers: check(ReduceOp.PRODUCT, dtype)
+for dtype in numbers + integers: check(ReduceOp.PRODUCT, dtype)
+large = torch.full((2, 3), 100 + rank, dtype=torch.int8).T  # whose product is of more bits
+dist.all_reduce(large, ReduceOp.PRODUCT)
+same(large, torch.prod(100 + torch.arange(size)).expand(3, 2).to(torch.int8))
 for op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR):
     for dtype in integers + [torch.bool]: check(op, dtype)
 for op, word in ((ReduceOp.SUM, torch.logical_or), (ReduceOp.MAX, torch.logical_or), (ReduceOp.PRODUCT, torch.logical_and),

@@ -29,8 +29,8 @@ class Group(Calls):
     def allreduce(self, tensors: Tensors, opts=AllreduceOptions()):
         if len(tensors) != 1:
             return self._allreduce_several(tensors, opts)
-        kind = element_and_op(tensors[0].dtype, opts.reduceOp)
-        data = in_order(tensors)
+        data = in_order(tensors, opts.reduceOp)
+        kind = element_and_op(data[0].dtype, opts.reduceOp)
         return self._carry_out(opts, [_in_place(data[0], kind)], tensors, data)
 
     @collective("all_reduce")
@@ -38,7 +38,7 @@ class Group(Calls):
         return self._allreduce_several(tensors, opts)
 
     def _allreduce_several(self, tensors, opts):
-        data, kinds = in_order(tensors), {}
+        data, kinds = in_order(tensors, opts.reduceOp), {}
         for each in data:
             kinds.setdefault(element_and_op(each.dtype, opts.reduceOp), []).append(each)
         calls = [("allreduce_n", (ctypes.c_void_p * len(some))(*[each.data_ptr() for each in some]),
@@ -48,8 +48,8 @@ class Group(Calls):
 
     @collective("reduce", "tensor root op timeout")
     def reduce(self, tensors: Tensors, opts=ReduceOptions()):
-        kind = element_and_op(tensors[0].dtype, opts.reduceOp)
-        data = in_order(tensors)
+        data = in_order(tensors, opts.reduceOp)
+        kind = element_and_op(data[0].dtype, opts.reduceOp)
         if self.rank() != opts.rootRank:  # its tensor stays as it is
             tensors = []
         if has_rooted(data[0].dtype, kind):
@@ -62,9 +62,9 @@ class Group(Calls):
 
     @collective("reduce_scatter")
     def reduce_scatter_single(self, outputTensor, inputTensor, opts=ReduceScatterOptions()):
-        kind = element_and_op(inputTensor.dtype, opts.reduceOp)
         self._check_whole("input", inputTensor, "output", outputTensor)
-        part, data = in_order([outputTensor, inputTensor])
+        part, data = in_order([outputTensor, inputTensor], opts.reduceOp)
+        kind = element_and_op(data.dtype, opts.reduceOp)
         if has_rooted(data.dtype, kind):
             call = ("reduce_scatter", data.data_ptr(), part.data_ptr(), data.numel(), *kind)
         else:

@@ -15,6 +15,7 @@ _OF_BOOL = {ReduceOp.SUM: pyddl.DDL_OP_LOGICAL_OR, ReduceOp.PRODUCT: pyddl.DDL_O
             ReduceOp.MIN: pyddl.DDL_OP_LOGICAL_AND, ReduceOp.MAX: pyddl.DDL_OP_LOGICAL_OR,
             ReduceOp.BAND: pyddl.DDL_OP_LOGICAL_AND, ReduceOp.BOR: pyddl.DDL_OP_LOGICAL_OR,
             ReduceOp.BXOR: pyddl.DDL_OP_LOGICAL_XOR}
+_WIDER = dict.fromkeys((torch.int8, torch.uint8, torch.int16), torch.int32)  # whose last bits are those of the narrow product
 _MOVEMENTS = ("broadcast", "all_gather", "gather", "scatter", "all_to_all")
 # what the library has reduce and reduce_scatter of; the rest is an allreduce
 _ROOTED_OPS = (pyddl.DDL_OP_SUM, pyddl.DDL_OP_AVERAGE, pyddl.DDL_OP_MIN, pyddl.DDL_OP_MAX)
@@ -45,10 +46,12 @@ def in_bytes(why):
     return why
 
 
-def in_order(tensors):
-    """Each tensor itself if its elements lie in their order, next to each other, else a copy where they do. Throws `ValueError`
-    for what has no elements in memory."""
-    return [_in_order(each) for each in tensors]
+def in_order(tensors, op=None):
+    """Each tensor itself if its elements lie in their order, next to each other, else a copy where they do; if they are to be
+    combined by an op that the library has for wider elements alone, a copy of such. Throws `ValueError` for what has no elements in
+    memory."""
+    wider = _WIDER if getattr(op, "op", op) == ReduceOp.PRODUCT else {}
+    return [_in_order(each).to(wider.get(each.dtype, each.dtype)) for each in tensors]
 
 
 def _in_order(tensor):
