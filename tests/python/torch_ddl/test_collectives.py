@@ -64,6 +64,11 @@ for dtype in moved:
         parts = [torch.empty_like(mine) for _ in range(size)] if rank == root else None
         dist.gather(mine, parts, root)
         for found, expected in zip(parts or [], all_of): same(found, expected)
+        opts = dist.GatherOptions()
+        opts.rootRank = root
+        whole = torch.zeros((3 * size, 5)).to(dtype)
+        dist.group.WORLD.gather_single(whole if rank == root else torch.empty(0), mine, opts).wait()
+        same(whole, torch.cat(all_of) if rank == root else torch.zeros((3 * size, 5)).to(dtype))
         tensor = torch.empty_like(mine)
         dist.scatter(tensor, all_of if rank == root else None, root)
         same(tensor, mine)
@@ -94,6 +99,10 @@ for objects in ([None] * size,):
     objects = [{"of": rank}, rank]
     dist.broadcast_object_list(objects, src=size - 1)
     assert objects == [{"of": size - 1}, size - 1]
+if hasattr(dist, "gather_single"):  # of torch 2.14
+    whole = torch.empty(size) if rank == 0 else None
+    dist.gather_single(torch.full((1,), float(rank)), whole)
+    if rank == 0: assert whole.tolist() == list(range(size))
 dist.all_reduce(torch.empty(0))
 dist.destroy_process_group()
 say("done")

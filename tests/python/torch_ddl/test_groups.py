@@ -205,10 +205,10 @@ def alone(who, group, words):
         for turn in range(2):
             with refused(pyddl.Timeout, words): (dist.recv if rank else dist.send)(torch.ones(1), 1 - rank, group=group)
     dist.barrier(other)
-short = lambda: dist.new_group(timeout=datetime.timedelta(seconds=0.3))
 receives, sends = "recv, rank 1: rank 0 did not come within 0.3 s", "send, rank 0: rank 1 did not come within 0.3 s"
 for alone_first in ([(1, receives)], [(0, sends)], [(1, receives), (0, sends)], [(0, sends), (1, receives)]):
-    group, got = short(), torch.zeros(1)
+    group, got = dist.new_group(), torch.zeros(1)
+    group.set_timeout(datetime.timedelta(seconds=0.3))
     for who, words in alone_first: alone(who, group, words)
     group.set_timeout(datetime.timedelta(minutes=3))
     if rank == 0: dist.send(torch.full((1,), 5.0), 1, group=group)

@@ -116,14 +116,14 @@ def test_the_timeout_of_a_call(ranks):
     ranks(2, """
 import pyddl, time
 soon = datetime.timedelta(seconds=0.2)
-def check(call, kind=pyddl.Timeout):
+def check(call, kind=pyddl.Timeout, words=("rank 0: not done within 0.2 s, which was its timeout", "rank 0 gave up")):
     group = dist.new_group()
     if rank == 0:
-        with refused(kind, "rank 0: not done within 0.2 s, which was its timeout"): call(group)
+        with refused(kind, words[0]): call(group)
         with refused(pyddl.Error): dist.barrier(group)
     dist.barrier()
     if rank == 1:
-        with refused(pyddl.Broken, "rank 0 gave up"): dist.barrier(group)
+        with refused(pyddl.Error, words[1]): dist.barrier(group)
 check(lambda g: g.barrier(timeout=soon).wait())
 check(lambda g: g.allreduce(torch.ones(2), timeout=soon).get_future().wait(), RuntimeError)
 check(lambda g: g.alltoall_base(torch.ones(2), torch.ones(2), [1, 1], [1, 1], soon).wait())
@@ -131,15 +131,26 @@ def options():
     opts = dist.AllreduceOptions()
     opts.timeout, opts.asyncOp = soon, False
     return opts
-check(lambda g: g.allreduce([torch.ones(2)], options()).wait())
+late = ["round 0: rank 1 did not arrive within 0.2 s"] * 2
+check(lambda g: g.allreduce([torch.ones(2)], options()), words=late)
+check(lambda g: g.monitored_barrier(soon), words=late)
 def polled(group):
+    before = group.allreduce(torch.ones(2), timeout=datetime.timedelta(minutes=3))
+    with refused(pyddl.Timeout, "wait: the collective was not done within 0.001 s"): before.wait(datetime.timedelta(seconds=0.001))
     work = group.allreduce(torch.ones(2), timeout=soon)
-    with refused(pyddl.Timeout, "wait: the collective was not done within 0.001 s"): work.wait(datetime.timedelta(seconds=0.001))
     while not work.is_completed(): time.sleep(0.01)
     assert not work.is_success()
+    with refused(pyddl.Interrupted): before.wait()
     raise work.exception()
 check(polled)
 data = torch.ones(2)
 dist.group.WORLD.allreduce(data, timeout=datetime.timedelta(seconds=200)).wait()  # which is long enough
 same(data, torch.full((2,), 2.0))
+dist.group.WORLD.monitored_barrier()
+group = dist.new_group()
+group.set_timeout(soon)
+group.monitored_barrier(timeout=datetime.timedelta(minutes=3))
+if rank == 0:  # later calls are by the group's own again
+    with refused(pyddl.Timeout, *late): dist.barrier(group)
+dist.barrier()
 """, preamble=TORCH)

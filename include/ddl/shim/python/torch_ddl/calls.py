@@ -45,6 +45,7 @@ class Calls(ProcessGroup):
         super().__init__(ranks.rank, ranks.size)
         self._ranks, self._size, self._store, self._closed = ranks, ranks.size, store, closed
         self._name, self._description = name, "undefined"
+        self._seconds = seconds
         self._waiter = Waiter()
         self._pairs = Pairs(store, ranks.rank, seconds)
         self._receives, self._sends = signs
@@ -78,9 +79,9 @@ class Calls(ProcessGroup):
 
     def set_timeout(self, timeout):
         """How long a wait for another rank may take from now on."""
-        seconds = timeout.total_seconds()
-        self._ranks.set_timeout(seconds)
-        self._pairs.set_timeout(seconds)
+        self._seconds = timeout.total_seconds()
+        self._ranks.set_timeout(self._seconds)
+        self._pairs.set_timeout(self._seconds)
 
     def abort(self):
         """Ends the call that waits, here and on the other ranks; the group is broken afterwards."""
@@ -109,15 +110,15 @@ class Calls(ProcessGroup):
     # ---- how a call goes
 
     def _carry_out(self, opts, calls, tensors, data, *more):
-        """`tensors` get what is in `data` when the calls are done; `more` lives as long. A timeout of its own has a work alone."""
+        """`tensors` get what is in `data` when the calls are done; `more` lives as long."""
         kept = (tensors, data, more)
         await_producers(each for each in (*tensors, *data, *more) if each is not None)
-        if getattr(opts, "asyncOp", True) or opts.timeout > UNSET:
+        if getattr(opts, "asyncOp", True):
+            limit = Limit(f"{calls[0][0]}, rank {self.rank()}", opts.timeout, self._ranks.abort) if opts.timeout > UNSET else None
             requests = [Request(self._ranks, call, arguments, kept) for call, *arguments in calls]
-            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter, self._limit(calls, opts))
+            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter, limit)
         else:
-            for call, *arguments in calls:
-                self._ranks._run(call, *arguments)
+            self._run(calls, opts.timeout)
             try:
                 put_back(tensors, data)
             except Exception as why:
@@ -128,8 +129,16 @@ class Calls(ProcessGroup):
         self._sweep()
         return self._kept(work)
 
-    def _limit(self, calls, opts):
-        return Limit(f"{calls[0][0]}, rank {self.rank()}", opts.timeout, self._ranks.abort) if opts.timeout > UNSET else None
+    def _run(self, calls, timeout):
+        """Each by a timeout of its own, if there is one."""
+        if timeout > UNSET:
+            self._ranks.set_timeout(timeout.total_seconds())
+        try:
+            for call, *arguments in calls:
+                self._ranks._run(call, *arguments)
+        finally:
+            if timeout > UNSET:
+                self._ranks.set_timeout(self._seconds)
 
     def _sweep(self):
         """Lets go of works that are done, which come to that in their order."""

@@ -17,7 +17,7 @@ from torch.distributed.distributed_c10d import (AllgatherOptions, AllreduceCoale
 from .calls import Calls, collective
 from .overloads import TensorLists, Tensors
 from .tensors import BYTES, await_producers, bytes_of, element_and_op, has_rooted, in_order, put_back
-from .work import Work
+from .work import UNSET, Work
 
 
 class Group(Calls):
@@ -120,6 +120,15 @@ class Group(Calls):
         call = ("gather", data.data_ptr(), _address(whole), bytes_of(data) * self._size, BYTES, opts.rootRank)
         return self._carry_out(opts, [call], parts, () if whole is None else whole, data)
 
+    @collective("gather")
+    def gather_single(self, output, input, opts=GatherOptions()):
+        outputs = [output] if self.rank() == opts.rootRank else []
+        if outputs:
+            self._check_whole("output", output, "input", input)
+        whole, data = in_order(outputs), in_order([input])[0]
+        call = ("gather", data.data_ptr(), _address(whole[0] if whole else None), bytes_of(data) * self._size, BYTES, opts.rootRank)
+        return self._carry_out(opts, [call], outputs, whole, data)
+
     @collective("scatter", "output_tensor input_tensors root timeout")
     def scatter(self, output_tensors: Tensors, input_tensors: TensorLists, opts=ScatterOptions()):
         data, whole = in_order(output_tensors), None
@@ -168,6 +177,11 @@ class Group(Calls):
     def barrier(self, opts=BarrierOptions()):
         return self._carry_out(opts, [("barrier",)], [], [])
 
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):  # pylint: disable=unused-argument  # one that is late is named
+        opts = BarrierOptions()
+        opts.timeout, opts.asyncOp = timeout or UNSET, False
+        self.barrier(opts)
+
     # ---- from one rank to another
 
     @torch.compiler.disable
@@ -199,6 +213,7 @@ class Group(Calls):
     allgather_into_tensor_coalesced = all_gather_single_coalesced
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
     alltoall_base = all_to_all_single
+    gather_into_tensor = gather_single
 
 
 def _in_place(tensor, kind):
