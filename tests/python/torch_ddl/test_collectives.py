@@ -315,7 +315,7 @@ if rank == 2:
     late = [torch.empty(1, dtype=torch.int64) for _ in range(2)]
     for tag in (8, 7):  # by their tags
         work = dist.irecv(late[tag - 7], 0, tag=tag)
-        assert work.wait() and late[tag - 7].item() == tag
+        assert work.wait() and late[tag - 7].item() == tag and work._source_rank() == 0
 import threading
 if rank == 0:
     waits = [dist.isend(torch.full((2,), tag), 2, tag=tag) for tag in range(40)] + [dist.isend(torch.ones(3), 2, tag=40) for _ in range(2)]

@@ -205,7 +205,11 @@ class Group(Calls):
         data = in_order(tensors)
         await_producers(data)
         messages = [self._pairs.carry(each, source, target, tag) for each in data]
-        return self._kept(Work(messages, tensors, None if source == self.rank() else lambda: put_back(tensors, data), self._waiter))
+        if source == self.rank():
+            return self._kept(Work(messages, tensors, None, self._waiter))
+        work = Work(messages, tensors, lambda: put_back(tensors, data), self._waiter)
+        work.source = source
+        return self._kept(work)
 
     # names that older versions of torch call
     _allgather_base = all_gather_single

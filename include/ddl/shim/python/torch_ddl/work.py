@@ -40,6 +40,7 @@ class Work(_Work):
         self._done = False
         self._failure = None
         self._future = None
+        self.source = None  # whose message it is
         if not requests:
             self.is_over()
 
@@ -69,8 +70,8 @@ class Work(_Work):
         self.wait()
         return self.tensors
 
-    def source_rank(self):
-        raise pyddl.Unsupported("source_rank: ddl receives from no rank in particular")
+    def _source_rank(self):
+        return super()._source_rank() if self.source is None else self.source
 
     def get_future(self):
         """A future of the tensors. It is completed by the group's own thread, which also runs what `then` adds."""
