@@ -30,7 +30,7 @@ def in_lists(method, other_way=""):
     def arguments(given, more):
         last = given[len(data)] if len(given) > len(data) else more.get("opts")
         try:
-            if more or not isinstance(last, kind):
+            if len(given) < len(data) or len(given) + len(more) > len(data) + 1 or not isinstance(last, kind):  # not as torch calls it
                 more = {own_names.get(name, name): value for name, value in more.items()}
                 if isinstance(last, kind) or not words:
                     *given, last = _bound(with_opts, given, more)
@@ -65,11 +65,11 @@ def _in_lists(parameter, levels, value):
     """A value in so many levels of lists, of which it may lack the outer ones."""
     if levels is None:
         return value
-    found, within = 0, [value]
-    while not all(isinstance(each, torch.Tensor) for each in within):
-        if found == levels or not all(isinstance(each, (list, tuple)) for each in within):
-            raise TypeError(f"{parameter.name} holds what is no tensor")
-        found, within = found + 1, [each for some in within for each in some]
-    for _ in range(found, levels if within else found):
+    found, first = 0, value
+    while isinstance(first, (list, tuple)):
+        found, first = found + 1, first[0] if first else None
+    if found > levels or not (first is None or isinstance(first, torch.Tensor)):
+        raise TypeError(f"{parameter.name} holds what is no tensor")
+    for _ in range(found, levels if first is not None else found):
         value = [value]
     return value

@@ -50,8 +50,10 @@ def in_order(tensors, op=None):
     """Each tensor itself if its elements lie in their order, next to each other, else a copy where they do; if they are to be
     combined by an op that the library has for wider elements alone, a copy of such. Throws `ValueError` for what has no elements in
     memory."""
-    wider = _WIDER if getattr(op, "op", op) == ReduceOp.PRODUCT else {}
-    return [_in_order(each).to(wider.get(each.dtype, each.dtype)) for each in tensors]
+    data = [_in_order(each) for each in tensors]
+    if op is not None and getattr(op, "op", op) == ReduceOp.PRODUCT:
+        return [each.to(_WIDER.get(each.dtype, each.dtype)) for each in data]
+    return data
 
 
 def _in_order(tensor):
