@@ -48,11 +48,14 @@ constexpr auto program_of(int size, int root) {
     else return allreduce_program<Schedule>(size);
 }
 
-/// Whether they do what the collective promises. Those of many chunks are not asked: compilers limit what they evaluate at once.
+/// Programs of more chunks are not asked in calls: compilers limit what they evaluate at once.
+inline constexpr int most_proved_chunks = 32;
+
+/// Whether the rounds do what the collective promises.
 template <class Schedule, collective What>
 constexpr bool adds_up(int size, int root) {
     const auto rounds = program_of<Schedule, What>(size, root);
-    if (chunks_of(rounds) > 32) return true;
+    if (chunks_of(rounds) > most_proved_chunks) return true;
     if constexpr (What == collective::reduce_scatter) return bool(prove_reduce_scatter(rounds));
     else if constexpr (What == collective::all_gather) return bool(prove_all_gather(rounds));
     else if constexpr (What == collective::broadcast) return bool(prove_broadcast(rounds, root));
@@ -74,7 +77,7 @@ inline constexpr bool proved_among =
 template <textbook Schedule>
 constexpr bool read_through() {
     const auto rounds = allreduce_program<Schedule>(3);
-    if (chunks_of(rounds) > 32) return true;
+    if (chunks_of(rounds) > most_proved_chunks) return true;
     for (int rank = 0; rank < 3; ++rank)
         for (int round = 0; round < rounds.rounds(); ++round)
             for (int i = 0; i < rounds.width(rank, round); ++i) static_cast<void>(rounds.at(rank, round, i));

@@ -54,7 +54,7 @@ public:
             rows_.push_back(&one);
             number(elements_, one.element, one.element_name, one.element_bytes);
             if (one.op_name != nullptr) number(ops_, one.op, one.op_name, 0);
-            if (schedule(one.schedule_name) < 0) schedules_.emplace_back(one.schedule_name);
+            number(schedules_, -1, one.schedule_name, 0);
         }
     }
 
@@ -72,16 +72,8 @@ public:
     /// -1 if there is none of that name.
     int element(std::string_view name) const noexcept { return number_of(elements_, name); }
     int op(std::string_view name) const noexcept { return number_of(ops_, name); }
-    int schedule(std::string_view name) const noexcept {
-        const auto found = std::find_if(schedules_.begin(), schedules_.end(),
-                                        [&](const std::string& one) { return plain_name(one) == plain_name(name); });
-        return found == schedules_.end() ? -1 : static_cast<int>(found - schedules_.begin());
-    }
-    const char* schedule_name(int number) const noexcept {
-        return number < 0 || number >= static_cast<int>(schedules_.size())
-                   ? nullptr
-                   : schedules_[static_cast<std::size_t>(number)].c_str();
-    }
+    int schedule(std::string_view name) const noexcept { return number_of(schedules_, name); }
+    const char* schedule_name(int number) const noexcept { return name_of(schedules_, number); }
     const char* element_name(int number) const noexcept { return name_of(elements_, number); }
     const char* op_name(int number) const noexcept { return name_of(ops_, number); }
     std::size_t element_bytes(int number) const noexcept {
@@ -99,7 +91,7 @@ private:
         for (const char* const name : op_names) ops_.push_back({name, 0});
     }
 
-    /// Gives a user's type its number; a built-in type that goes by a name of its own keeps the built-in number.
+    /// Gives a user's type, or a schedule, its number; a built-in type that goes by a name of its own keeps the built-in number.
     static void number(std::vector<entry>& entries, int built_in, const char* name, std::size_t bytes) {
         if (built_in < 0 && number_of(entries, name) < 0) entries.push_back({name, bytes});
     }
@@ -117,7 +109,7 @@ private:
     std::vector<const row*> rows_;
     std::vector<entry> elements_;
     std::vector<entry> ops_;
-    std::vector<std::string> schedules_{"tuned"};
+    std::vector<entry> schedules_{{"tuned", 0}};
 };
 
 /// At the end of each generated unit: `const registration here{rows};`
