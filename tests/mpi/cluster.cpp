@@ -133,6 +133,23 @@ BOOST_DATA_TEST_CASE(lets_a_long_vector_pass_through_the_levels_in_pieces, data:
     sums(ddl::hierarchical<ddl::direct, ddl::tree>{});  // whose root sends in its last rounds, which are one
 }
 
+/// Right for the numbers that a compiler asks for, but not for two.
+struct one_round_too_few : ddl::ring {
+    static constexpr int rounds(int size) { return ddl::ring::rounds(size) - (size == 2); }
+};
+
+BOOST_AUTO_TEST_CASE(refuses_levels_that_do_not_add_up_among_these_nodes) {
+    ddl::cluster world = cluster_of(2);
+    std::vector<int> data(3, 1);
+    const auto call = [&] { ddl::allreduce<ddl::hierarchical<ddl::direct, one_round_too_few>>(world, data); };
+    if (world.nodes() == 2)
+        require_error(ddl::errc::invalid_argument, "do not add up among " + std::to_string(world.size()) + " ranks",
+                      call);
+    else call();
+    ddl::allreduce(world, data);
+    BOOST_TEST(data[0] == world.size() * (world.nodes() == 2 ? 1 : world.size()));
+}
+
 BOOST_AUTO_TEST_CASE(keeps_order_and_rounds_once_in_pieces_too) {
     constexpr std::size_t bytes = (std::size_t{13} << 20) + 24;
     ddl::cluster world = cluster_of(2);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/executor/proved_program.hpp>
 #include <ddl/executor/tuning.hpp>
-#include <ddl/schedule/proof.hpp>
-#include <ddl/schedule/rooted.hpp>
 #include <ddl/transport/carries_calls.hpp>
 #include <ddl/transport/device_messages.hpp>
 #include <ddl/transport/grid_transport.hpp>
@@ -35,19 +34,6 @@ inline constexpr bool offers<tuned, What> = true;
 template <class... Choices>
 inline constexpr bool is_schedule<selected<Choices...>> = (schedule<typename Choices::type> && ...);
 
-/// The rounds in which a schedule carries a collective.
-template <class Schedule, collective What>
-constexpr auto program_of(int size, int root) {
-    if constexpr (What == collective::reduce_scatter) return reduce_scatter_program<Schedule>(size);
-    else if constexpr (What == collective::all_gather) return all_gather_program<Schedule>(size);
-    else if constexpr (What == collective::broadcast) return broadcast_program<Schedule>(size, root);
-    else if constexpr (What == collective::reduce) return reduce_program<Schedule>(size, root);
-    else if constexpr (What == collective::gather) return Schedule::gather(size, root);
-    else if constexpr (What == collective::scatter) return Schedule::scatter(size, root);
-    else if constexpr (What == collective::all_to_all) return Schedule::all_to_all(size);
-    else return allreduce_program<Schedule>(size);
-}
-
 /// Programs of more chunks are not asked in calls: compilers limit what they evaluate at once.
 inline constexpr int most_proved_chunks = 32;
 
@@ -56,14 +42,7 @@ template <class Schedule, collective What>
 constexpr bool adds_up(int size, int root) {
     const auto rounds = program_of<Schedule, What>(size, root);
     if (chunks_of(rounds) > most_proved_chunks) return true;
-    if constexpr (What == collective::reduce_scatter) return bool(prove_reduce_scatter(rounds));
-    else if constexpr (What == collective::all_gather) return bool(prove_all_gather(rounds));
-    else if constexpr (What == collective::broadcast) return bool(prove_broadcast(rounds, root));
-    else if constexpr (What == collective::reduce) return bool(prove_reduce(rounds, root));
-    else if constexpr (What == collective::gather) return bool(prove_gather(rounds, root));
-    else if constexpr (What == collective::scatter) return bool(prove_scatter(rounds, root));
-    else if constexpr (What == collective::all_to_all) return bool(prove_all_to_all(rounds));
-    else return bool(prove_allreduce(rounds));
+    return bool(prove<What>(rounds, root));
 }
 /// Whether one rank of a collective is another than the rest; it is asked for the first and the last.
 template <collective What>

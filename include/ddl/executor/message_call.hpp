@@ -4,6 +4,7 @@
 #include <ddl/executor/contract.hpp>
 #include <ddl/executor/messages.hpp>
 #include <ddl/executor/partition.hpp>
+#include <ddl/executor/proved_program.hpp>
 #include <ddl/kernel/fold.hpp>
 
 namespace ddl {
@@ -124,6 +125,18 @@ public:
                 throw;
             }
         };
+    }
+
+    /// `program`, once it is known to be the collective: if not, all ranks throw, and nothing has been sent.
+    template <collective What, class Op, class Schedule, program Program>
+    const Program& proved(const Program& program, int root = 0) {
+        try {
+            require_proof<What, Op, Schedule>(program, wire_.rank(), wire_.size(), root);
+        } catch (...) {
+            end();
+            throw;
+        }
+        return program;
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.

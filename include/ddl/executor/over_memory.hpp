@@ -5,8 +5,8 @@
 #include <ddl/executor/direct_fold.hpp>
 #include <ddl/executor/direct_move.hpp>
 #include <ddl/executor/memory_walk.hpp>
+#include <ddl/executor/proved_program.hpp>
 #include <ddl/schedule/direct.hpp>
-#include <ddl/schedule/rooted.hpp>
 #include <ddl/schedule/selected.hpp>
 
 // The collectives over ranks that map each other's memory. `direct` is fused, any other schedule is walked as it stands. Each
@@ -21,7 +21,8 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
         if constexpr (std::same_as<Chosen, direct>) {
             direct_fold(memory_call{ranks, ours(), Checking::compares}, in, out, count, op, [](int) { return true; });
         } else {
-            const auto program = allreduce_program<Chosen>(ranks.size());
+            const auto program = proved_rounds<collective::allreduce, Op, Chosen, Checking>(
+                ranks, allreduce_program<Chosen>(ranks.size()));
             const partition cut{count, program.chunks()};
             walk<Op, Element>(
                 ranks, ours(), Checking::compares, program, cut.longest(), op, [&](int c) { return cut.length(c); },
@@ -38,7 +39,8 @@ void reduce_over(Transport& ranks, const Element* in, Element* out, std::size_t 
             direct_fold(memory_call{ranks, ours(), Checking::compares}, in, out, count, op,
                         [root](int rank) { return rank == root; });
         } else {
-            const auto program = reduce_program<Chosen>(ranks.size(), root);
+            const auto program = proved_rounds<collective::reduce, Op, Chosen, Checking>(
+                ranks, reduce_program<Chosen>(ranks.size(), root), root);
             const partition cut{count, program.chunks()};
             walk<Op, Element>(
                 ranks, ours(), Checking::compares, program, cut.longest(), op, [&](int c) { return cut.length(c); },
@@ -61,7 +63,8 @@ void reduce_scatter_over(Transport& ranks, const Element* in, Element* out, std:
                                  [&](int, int part) { return blocks.length(part); }, blocks.longest(), ranks.rank()},
                 out, op);
         } else {
-            const auto program = reduce_scatter_program<Chosen>(ranks.size());
+            const auto program = proved_rounds<collective::reduce_scatter, Op, Chosen, Checking>(
+                ranks, reduce_scatter_program<Chosen>(ranks.size()));
             const block_layout layout{program, count};
             const std::size_t own = partition{count, ranks.size()}.first(ranks.rank());
             walk<Op, Element>(
@@ -99,7 +102,8 @@ void all_gather_over(Transport& ranks, const Element* in, Element* out, std::siz
                             }
                         });
         } else {
-            const auto program = all_gather_program<Chosen>(ranks.size());
+            const auto program = proved_rounds<collective::all_gather, no_op, Chosen, Checking>(
+                ranks, all_gather_program<Chosen>(ranks.size()));
             const block_layout layout{program, count};
             const std::size_t own = blocks.first(ranks.rank());
             walk<keep, Element>(
@@ -128,7 +132,8 @@ void broadcast_over(Transport& ranks, Element* data, std::size_t count, int root
                             if (ranks.rank() != root) copy(root, 0, data);
                         });
         } else {
-            const auto program = broadcast_program<Chosen>(ranks.size(), root);
+            const auto program = proved_rounds<collective::broadcast, no_op, Chosen, Checking>(
+                ranks, broadcast_program<Chosen>(ranks.size(), root), root);
             const partition cut{count, program.chunks()};
             walk<keep, Element>(
                 ranks, ours(), Checking::compares, program, cut.longest(), keep{}, [&](int c) { return cut.length(c); },
@@ -155,8 +160,10 @@ void gather_over(Transport& ranks, const Element* in, Element* out, std::size_t 
                         });
             if (ranks.rank() == root) kernel::copy(in, out + blocks.first(root), blocks.length(root));
         } else {
+            const auto program = proved_rounds<collective::gather, no_op, Chosen, Checking>(
+                ranks, Chosen::gather(ranks.size(), root), root);
             walk<keep, Element>(
-                ranks, ours(), Checking::compares, Chosen::gather(ranks.size(), root), blocks.longest(), keep{},
+                ranks, ours(), Checking::compares, program, blocks.longest(), keep{},
                 [&](int c) { return blocks.length(c); }, [&](int c) { return c == ranks.rank() ? in : nullptr; },
                 [&](int c) { return ranks.rank() == root ? out + blocks.first(c) : nullptr; });
         }
@@ -177,8 +184,10 @@ void scatter_over(Transport& ranks, const Element* in, Element* out, std::size_t
                                          blocks.longest(), ranks.rank()},
                         2 * count, [&](auto copy) { copy(root, ranks.rank(), out); });
         } else {
+            const auto program = proved_rounds<collective::scatter, no_op, Chosen, Checking>(
+                ranks, Chosen::scatter(ranks.size(), root), root);
             walk<keep, Element>(
-                ranks, ours(), Checking::compares, Chosen::scatter(ranks.size(), root), blocks.longest(), keep{},
+                ranks, ours(), Checking::compares, program, blocks.longest(), keep{},
                 [&](int c) { return blocks.length(c); },
                 [&](int c) { return ranks.rank() == root ? in + blocks.first(c) : nullptr; },
                 [&](int c) { return c == ranks.rank() ? out : nullptr; });
@@ -208,8 +217,10 @@ void all_to_all_over(Transport& ranks, const Element* in, Element* out, std::siz
                             }
                         });
         } else {
+            const auto program =
+                proved_rounds<collective::all_to_all, no_op, Chosen, Checking>(ranks, Chosen::all_to_all(size));
             walk<keep, Element>(
-                ranks, ours(), Checking::compares, Chosen::all_to_all(size), each, keep{}, [&](int) { return each; },
+                ranks, ours(), Checking::compares, program, each, keep{}, [&](int) { return each; },
                 [&](int c) { return c / size == ranks.rank() ? in + first(c % size) : nullptr; },
                 [&](int c) { return c % size == ranks.rank() ? out + first(c / size) : nullptr; });
         }

@@ -58,6 +58,8 @@ struct arguments_of<chain<Pieces>> {
     }
 };
 
+template <int Pieces>
+inline constexpr bool of_the_library<chain<Pieces>> = true;
 static_assert(schedule<chain<2>> && !has_halves<chain<2>>);
 
 }  // namespace ddl

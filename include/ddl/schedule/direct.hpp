@@ -78,6 +78,8 @@ struct direct {
     static constexpr exchange all_to_all(int size) noexcept { return {size}; }
 };
 
+template <>
+inline constexpr bool of_the_library<direct> = true;
 static_assert(schedule<direct> && has_halves<direct>);
 
 }  // namespace ddl

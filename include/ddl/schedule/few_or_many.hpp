@@ -38,6 +38,9 @@ struct few_or_many {
 template <int Ranks, class Few, class Many>
 struct parts_of<few_or_many<Ranks, Few, Many>> : all_parts<Few, Many> {};
 
+template <int Ranks, class Few, class Many>
+inline constexpr bool of_the_library<few_or_many<Ranks, Few, Many>> = of_the_library<Few> && of_the_library<Many>;
+
 /// What few ranks show of its halves is taken as true of many.
 template <int Ranks, class Few, class Many>
 struct arguments_of<few_or_many<Ranks, Few, Many>> {

@@ -58,6 +58,9 @@ template <int Few, class Many>
 struct parts_of<halving_direct_or<Few, Many>> : all_parts<recursive_halving, direct, Many> {};
 
 template <int Few, class Many>
+inline constexpr bool of_the_library<halving_direct_or<Few, Many>> = of_the_library<Many>;
+
+template <int Few, class Many>
 struct arguments_of<halving_direct_or<Few, Many>> {
     static constexpr bool fit = textbook<Many>;
     static constexpr void complain() noexcept {

@@ -191,6 +191,9 @@ private:
 template <class... Levels>
 struct parts_of<hierarchical<Levels...>> : all_parts<Levels...> {};
 
+template <class... Levels>
+inline constexpr bool of_the_library<hierarchical<Levels...>> = (of_the_library<Levels> && ...);
+
 /// Can be an inner level: made of halves, between which rank `r` owns block `r`.
 template <class Schedule>
 concept nests = has_halves<Schedule> && owns_in_rank_order<decltype(reduce_scatter_program<Schedule>(shape{2}))>;

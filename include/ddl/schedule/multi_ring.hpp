@@ -42,6 +42,8 @@ struct arguments_of<multi_ring<Rings>> {
     }
 };
 
+template <int Rings>
+inline constexpr bool of_the_library<multi_ring<Rings>> = true;
 static_assert(schedule<multi_ring<2>> && has_halves<multi_ring<2>>);
 
 }  // namespace ddl

@@ -46,6 +46,8 @@ private:
     static constexpr int excess(int size) noexcept { return size - (1 << steps(size)); }
 };
 
+template <>
+inline constexpr bool of_the_library<recursive_doubling> = true;
 static_assert(schedule<recursive_doubling> && !has_halves<recursive_doubling>);
 
 }  // namespace ddl

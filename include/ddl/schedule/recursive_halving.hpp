@@ -105,6 +105,8 @@ private:
     }
 };
 
+template <>
+inline constexpr bool of_the_library<recursive_halving> = true;
 static_assert(schedule<recursive_halving> && has_halves<recursive_halving>);
 
 }  // namespace ddl

@@ -48,6 +48,8 @@ struct ring {
     static constexpr pairwise all_to_all(int size) noexcept { return {size}; }
 };
 
+template <>
+inline constexpr bool of_the_library<ring> = true;
 static_assert(schedule<ring> && has_halves<ring>);
 
 }  // namespace ddl

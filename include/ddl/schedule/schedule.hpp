@@ -121,6 +121,11 @@ struct all_parts {
 template <class Schedule>
 struct parts_of : all_parts<> {};
 
+/// A schedule of the library, which its tests prove for numbers of ranks far beyond those that a compiler is asked for. Those of users
+/// are proved in their calls.
+template <class Schedule>
+inline constexpr bool of_the_library = false;
+
 /// `Schedule::name` if it has one.
 template <class Schedule>
 constexpr const char* schedule_name() noexcept {

@@ -90,6 +90,8 @@ private:
     }
 };
 
+template <>
+inline constexpr bool of_the_library<tree> = true;
 static_assert(schedule<tree> && !has_halves<tree>);
 
 }  // namespace ddl

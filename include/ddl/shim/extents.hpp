@@ -106,3 +106,6 @@ using rings_on_nodes = in_nodes<ring, ring>;
 using halvings_on_nodes = in_nodes<recursive_halving, recursive_halving>;
 
 }  // namespace ddl::shim
+
+template <class Inner, class Outer, int First>
+inline constexpr bool ddl::of_the_library<ddl::shim::in_extents<Inner, Outer, First>> = true;
