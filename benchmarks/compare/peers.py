@@ -2,6 +2,7 @@
 """The peers: how each is found or fetched, built against, and started."""
 import dataclasses
 import fcntl
+import glob
 import json
 import os
 import pathlib
@@ -32,7 +33,7 @@ class Peer:
     source: str = "mpi"  # which peer_*.cpp
     wheels: list = dataclasses.field(default_factory=list)
     install: str = ""  # what to install where it is not there
-    needs: str = ""    # a file of what is installed, which no compiler wrapper stands for
+    needs: str = ""    # a file of what is installed, which no compiler wrapper stands for; `*` as the shell knows it
     component: tuple = ()  # a program and a word that it must print
 
     def home(self, folder):
@@ -45,7 +46,11 @@ class Peer:
     def prepare(self, folder):
         """Fetches its wheels, or says what is missing."""
         if self.wheels and not (self.home(folder) / "complete").exists():
-            venv.create(self.home(folder), with_pip=True, clear=True)
+            try:
+                venv.create(self.home(folder), with_pip=True, clear=True)
+            except (OSError, subprocess.CalledProcessError) as failure:  # the latter without ensurepip
+                raise Missing(f"{self.name}: python3 -m venv {self.home(folder)} failed; on Debian install python3-venv"
+                              ) from failure
             fetched = subprocess.run([self.found("pip", folder), "install", "--quiet", "--disable-pip-version-check",
                                       *self.wheels], capture_output=True, text=True, check=False)
             if fetched.returncode != 0:
@@ -55,7 +60,7 @@ class Peer:
         for program in filter(None, [self.compiler, *self.launcher[:1]]):
             if shutil.which(self.found(program, folder)) is None:
                 raise Missing(f"{self.name}: there is no {program}; install {self.install or ' '.join(self.wheels)}")
-        if self.needs and not pathlib.Path(self.needs).exists():
+        if self.needs and not glob.glob(self.needs):
             raise Missing(f"{self.name}: there is no {self.needs}; install {self.install}")
         if self.component:
             program, word = self.component
@@ -97,7 +102,7 @@ PEERS = {each.name: each for each in [
     Peer("oneccl", "mpicxx", ["mpirun"], environment=INTEL, source="oneccl", 
          wheels=["oneccl-cpu-devel", "impi-devel", "intel-cmplr-lib-rt"]),
     Peer("boost", "mpicxx.openmpi", ["mpirun.openmpi", *BIND_NONE], ["--oversubscribe"], OPEN_MPI,
-         source="boost_mpi", install="libboost-mpi-dev", needs="/usr/include/boost/mpi.hpp"),
+         source="boost_mpi", install="libboost-mpi-dev", needs="/usr/lib/*/libboost_mpi.so"),  # libboost-dev has the headers
     Peer("gloo", source="gloo", install="libgloo-dev", needs="/usr/include/gloo/allreduce.h"),
 ]}
 
@@ -110,6 +115,8 @@ def built(peer, folder, element, op, flags):
 
 def built_target(peer, folder, target, flags):
     """Makes a target in the build tree of `peer`, and returns the tree."""
+    if shutil.which("cmake") is None:
+        raise Missing(f"{peer.name}: there is no cmake, which builds the programs; install it")
     tree = folder / peer.name
     log = tree / "build.log"
     try:

@@ -184,6 +184,27 @@ class Arguments(unittest.TestCase):
                 self.assertEqual(len(set(cell_words)), len(cell_words), words)
 
 
+class Peers(unittest.TestCase):
+    """One that cannot be had is told, and the others go on."""
+
+    def told(self, peer, words):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(peers.Missing, words):
+            peers.built_target(peer, pathlib.Path(folder), "nothing", "")
+
+    def test_a_machine_without_cmake_is_told(self):
+        with mock.patch("shutil.which", lambda program: None if program == "cmake" else program):
+            self.told(peers.Peer("x"), "x: there is no cmake")
+
+    def test_a_python_without_ensurepip_is_told(self):
+        failure = subprocess.CalledProcessError(1, "ensurepip")
+        with mock.patch("venv.create", side_effect=failure):
+            self.told(peers.Peer("x", wheels=["y"]), "x: .*install python3-venv")
+
+    def test_headers_alone_are_no_boost_mpi(self):
+        with mock.patch("shutil.which", str), mock.patch("glob.glob", lambda words: ["/usr/include"] * words.endswith("hpp")):
+            self.told(peers.PEERS["boost"], "boost: there is no .*install libboost-mpi-dev")
+
+
 class Command(unittest.TestCase):
     """The whole of it, where what ranks would write is written here."""
 
