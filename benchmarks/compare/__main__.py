@@ -104,6 +104,7 @@ def told(run, states, doubts, asked, seconds):
 
 
 def main():
+    peers.exit_when_ended()
     asked = arguments()
     runs, refused, wrong = [], False, False
     for peer in (peers.PEERS[name] for name in asked.peer):

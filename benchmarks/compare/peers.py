@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers: how each is found or fetched, built against, and started."""
+import contextlib
 import dataclasses
 import fcntl
 import glob
@@ -7,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -159,13 +161,36 @@ def samples(file, name):
     return [json.loads(line) for line in lines]
 
 
+def all_end_well(started):
+    """Waits for ranks, or for what has started them, and ends them where it is interrupted itself."""
+    try:
+        return all([each.wait() in (0, 1) for each in started])
+    except BaseException as failure:
+        steps = [subprocess.Popen.terminate, subprocess.Popen.kill]
+        if isinstance(failure, KeyboardInterrupt):  # they have heard of it; a launcher told twice leaves its ranks behind
+            steps.insert(0, subprocess.Popen.poll)
+        for step in steps:
+            for each in started:
+                step(each)
+            for each in started:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    each.wait(3)
+        raise
+
+
+def exit_when_ended():
+    """A plain kill, and the end of the terminal unless nohup has it ignored, end what was started, too."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def run_ranks(peer, folder, ranks, words):
     """Starts the ranks, waits for them, and tells whether all ended well; that results were wrong, their file tells."""
     job = {"DDL_JOB": f"compare-{os.getpid()}"}
     environment = {**peer.surroundings(folder), **job}
     launcher = peer.words(ranks, folder)
     if launcher:
-        return subprocess.run(launcher + words, env=environment, check=False).returncode in (0, 1)
-    started = [subprocess.Popen(words, env={**environment, "RANK": str(rank), "WORLD_SIZE": str(ranks)})
-               for rank in range(ranks)]
-    return all([each.wait() in (0, 1) for each in started])
+        return all_end_well([subprocess.Popen(launcher + words, env=environment)])
+    return all_end_well([subprocess.Popen(words, env={**environment, "RANK": str(rank), "WORLD_SIZE": str(ranks)})
+                         for rank in range(ranks)])

@@ -5,8 +5,10 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -203,6 +205,21 @@ class Peers(unittest.TestCase):
     def test_headers_alone_are_no_boost_mpi(self):
         with mock.patch("shutil.which", str), mock.patch("glob.glob", lambda words: ["/usr/include"] * words.endswith("hpp")):
             self.told(peers.PEERS["boost"], "boost: there is no .*install libboost-mpi-dev")
+
+
+class Interrupted(unittest.TestCase):
+    def test_ranks_end_with_the_command(self):
+        program = ("import pathlib, peers\npeers.exit_when_ended()\nprint('begins', flush=True)\n"
+                   "peers.run_ranks(peers.Peer('x'), pathlib.Path('/'), 2, ['sleep', '60'])")
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with subprocess.Popen([sys.executable, "-c", program], cwd=HERE, stdout=subprocess.PIPE, start_new_session=True,
+                                  stderr=subprocess.DEVNULL) as started:
+                started.stdout.readline()
+                time.sleep(0.2)
+                started.send_signal(number)
+                self.assertNotEqual(started.wait(20), 0)
+            with self.assertRaises(ProcessLookupError, msg=number):
+                os.killpg(started.pid, signal.SIGKILL)
 
 
 class Command(unittest.TestCase):

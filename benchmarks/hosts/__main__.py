@@ -67,7 +67,7 @@ def measured(hosts, per_host, program, settings, asked):
         for size in asked.sizes:
             words += ["--cell", f"allreduce:{size // 4}:0:in"]
         started = hosts.start("host1", words, env=dict(os.environ, **peers.OPEN_MPI))
-        if started.wait() not in (0, 1):
+        if not peers.all_end_well([started]):
             raise network.Impossible("a rank ended with an error")
         head, *lines = peers.samples(out, "hosts")
     return head, lines

@@ -7,7 +7,6 @@ import os
 import pathlib
 import platform
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -86,12 +85,12 @@ def started(transport, words, asked):
     peer = MPIS[asked.mpi]
     if transport == "threads":
         own = {"RANK": "0", "WORLD_SIZE": str(asked.ranks)}
-        return subprocess.run(words, env={**os.environ, **own}, check=False).returncode in (0, 1)
+        return peers.all_end_well([subprocess.Popen(words, env={**os.environ, **own})])
     if transport == "shared_memory":
         return peers.run_ranks(WITHOUT_MPI, asked.build, asked.ranks, words)
     if asked.launcher:
-        return subprocess.run(asked.launcher + words + ["--hosts", "several"],
-                              env=peer.surroundings(asked.build), check=False).returncode in (0, 1)
+        return peers.all_end_well([subprocess.Popen(asked.launcher + words + ["--hosts", "several"],
+                                                    env=peer.surroundings(asked.build))])
     return peers.run_ranks(peer, asked.build, asked.ranks, words)
 
 
@@ -220,7 +219,7 @@ def tuned(asked):
 
 def main():
     """Prints all at the end: a part of a header, or nothing, would compile and tune nothing."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    peers.exit_when_ended()
     try:
         status, lines = tuned(arguments())
     except SystemExit as ended:  # argparse has said why

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The thresholds: what they are drawn from, and what does not move them."""
 import pathlib
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import header
@@ -82,6 +84,18 @@ class Header(unittest.TestCase):
             self.assertEqual(done.returncode, 2, words)
             self.assertIn("#error", done.stdout, words)
             self.assertNotIn("Traceback", done.stderr, words)
+
+    def test_so_does_the_end_of_the_terminal(self):
+        tune = pathlib.Path(__file__).resolve().parent
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "tune_memory"
+            program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="ascii")
+            program.chmod(0o755)
+            with subprocess.Popen([sys.executable, tune, "--programs", folder, "--transport", "threads"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+                started.stderr.readline()  # it begins
+                started.send_signal(signal.SIGHUP)
+                self.assertIn("#error", started.communicate(timeout=20)[0])
 
     def test_options_that_would_be_ignored_are_refused(self):
         tune = pathlib.Path(__file__).resolve().parent
