@@ -138,7 +138,11 @@ class Hosts:
         server = self.start("host2", [sys.executable, "-c", talk, "host2"], stdout=subprocess.DEVNULL)
         time.sleep(0.5)
         client = self.start("host1", [sys.executable, "-c", talk, "host1"], stdout=subprocess.PIPE, text=True)
-        printed, _ = client.communicate(timeout=60)
-        if client.returncode != 0 or server.wait(60) != 0:
+        try:
+            printed, _ = client.communicate(timeout=60)
+            reached = client.returncode == 0 and server.wait(60) == 0
+        except subprocess.TimeoutExpired:
+            raise Impossible(f"links of {self.rate} do not move {amount >> 20} MiB in 60 s; name a greater --rate") from None
+        if not reached:
             raise Impossible("host1 cannot reach host2 through a plain socket")
         return amount / float(printed)

@@ -4,6 +4,7 @@ import argparse
 import os
 import pathlib
 import signal
+import subprocess
 import tempfile
 import unittest
 from unittest import mock
@@ -47,6 +48,12 @@ class Refusals(unittest.TestCase):
                 self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
         finally:
             signal.signal(signal.SIGHUP, before)
+
+    def test_links_that_are_too_slow_to_be_measured_are_told(self):
+        late = mock.Mock(**{"communicate.side_effect": subprocess.TimeoutExpired("socket", 60)})
+        with mock.patch.object(network.Hosts, "start", return_value=late), mock.patch("time.sleep"), \
+                self.assertRaisesRegex(network.Impossible, "links of 10mbit .*--rate"):
+            network.Hosts(2, "10mbit", "/").speed()
 
     def test_a_rate_is_one_that_tc_knows(self):
         for words in ("1gbit", "100mbit", "2.5Gbit", "10MiBps", "1000000", "0.5gbit"):
