@@ -8,6 +8,7 @@ COLLECTIVES = ["allreduce", "allreduce_async", "reduce_scatter", "all_gather", "
 MODELS = ["resnet50", "gpt2"]
 PLACES = {"in": ["in"], "out": ["out"], "both": ["in", "out"]}
 LONGEST = 28  # 256 MiB
+TOO_LONG = 1 << 33  # 2^31 float, and MPI counts in int
 CLASSES = [("4-256 B", 4, 256), ("1-4 KiB", 1 << 10, 4 << 10), ("16-256 KiB", 16 << 10, 256 << 10),
            ("1-4 MiB", 1 << 20, 4 << 20), ("16-256 MiB", 16 << 20, 256 << 20)]
 
@@ -21,7 +22,10 @@ def size_of(words):
     digits = words[:-1] if shift else words
     if not digits.isdecimal():
         raise Wrong(f"'{words}' is no size; write 512, 4K or 1M")
-    return int(digits) << shift
+    size = int(digits) << shift
+    if size >= TOO_LONG:
+        raise Wrong(f"'{words}' is more than MPI counts to; write less than 8G")
+    return size
 
 
 def sizes_of(words):

@@ -96,8 +96,8 @@ class Report(unittest.TestCase):
 
 class Cells(unittest.TestCase):
     def test_sizes_are_words_and_nonsense_is_refused(self):
-        self.assertEqual([cells.size_of(each) for each in ("4", "1K", "2m")], [4, 1024, 2 << 20])
-        for words in ("x4", "", "\u00b2", "2\u00b2", "K"):
+        self.assertEqual([cells.size_of(each) for each in ("4", "1K", "2m", "7G")], [4, 1024, 2 << 20, 7 << 30])
+        for words in ("x4", "", "\u00b2", "2\u00b2", "K", "8G", "8589934592", "9" * 20):
             with self.assertRaises(cells.Wrong, msg=words):
                 cells.size_of(words)
         self.assertEqual(cells.sizes_of("8,4,8"), [8, 4])
