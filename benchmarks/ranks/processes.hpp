@@ -9,6 +9,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -21,6 +22,7 @@ public:
     /// Each runs `body(rank)`, which does not throw, and exits with what it returns.
     rank_processes(int ranks, const std::function<ending(int)>& body) {
         std::fflush(nullptr);  // else each child writes it again
+        const pid_t parent = ::getpid();
         for (int rank = 0; rank < ranks; ++rank) {
             const pid_t started = ::fork();
             if (started < 0) {
@@ -28,6 +30,8 @@ public:
                 throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
             }
             if (started == 0) {
+                ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank ends with this process, whatever ended that
+                if (::getppid() != parent) ::_exit(static_cast<int>(ending::refused));
                 const ending how = body(rank);
                 std::fflush(nullptr);
                 ::_exit(static_cast<int>(how));
