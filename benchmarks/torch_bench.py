@@ -10,18 +10,25 @@ timed. A wrong sum ends the program with 1.
 """
 
 import argparse
+import pathlib
+import sys
 import time
 
 import torch
 import torch.distributed as dist
 
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent / "compare"))
+import argument_types  # noqa: E402
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--max-bytes", type=int, default=16 << 20)
-    parser.add_argument("--calls", type=int, default=200, help="for each size and backend")
+    parser.add_argument("--max-bytes", type=argument_types.whole(8), default=16 << 20)
+    parser.add_argument("--calls", type=argument_types.whole(1), default=200, help="for each size and backend")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     asked = parser.parse_args()
+    if asked.device == "cuda" and not torch.cuda.is_available():
+        parser.error("argument --device: torch finds no GPU here; leave it out")
     dist.init_process_group("ddl")
     groups = {"ddl": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
     rank, size = dist.get_rank(), dist.get_world_size()

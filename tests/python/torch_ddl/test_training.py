@@ -177,3 +177,11 @@ def test_scripts_under_mpirun(mpirun, text):
 def test_the_benchmark(ddlrun):
     done = ddlrun("--accelerators", 2, sys.executable, conftest.ROOT / "benchmarks" / "torch_bench.py", "--max-bytes", 4096, "--calls", 3)
     assert done.returncode == 0 and len(re.findall(r"^ +\d+ .*\d$", done.stdout, re.M)) == 4, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("option, value", [("--max-bytes", 7), ("--max-bytes", "1M"), ("--calls", 0), ("--device", "cuda")])
+def test_the_benchmark_refuses_what_makes_no_sense(ddlrun, option, value):
+    done = ddlrun("--accelerators", 1, sys.executable, conftest.ROOT / "benchmarks" / "torch_bench.py", option, value,
+                  variables={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode != 0 and f"argument {option}: " in done.stderr
+    assert "ranks" not in done.stdout
