@@ -41,7 +41,10 @@ ending in_mpi(const settings& asked, const std::function<ending(const std::vecto
     if (!wanted) return body({});
     int level = MPI_THREAD_SINGLE;  // the least that will do suits MPI best
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
-    const ending how = or_refused([&] { return body(rivals(asked)); });
+    const ending how = or_refused([&] {
+        ddl::mpi_runtime::start();  // it is up; this asks whether the launcher is that of another MPI
+        return body(rivals(asked));
+    });
     if (how == ending::refused) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(how));
     MPI_Finalize();
     return how;
