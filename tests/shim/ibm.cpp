@@ -225,8 +225,10 @@ BOOST_AUTO_TEST_CASE(extents_that_differ_between_ranks_are_an_error_on_all) {
 
 BOOST_AUTO_TEST_CASE(after_the_end_nothing_starts_again) {
     BOOST_TEST(ddl_finalize() == DDL_SUCCESS);
-    expect_line("was finalized", [] { return ddl_init(""); });
+    expect_line("init: DDL was finalized", [] { return ddl_init(""); });
     float value[1] = {1};
-    expect_line("was finalized", [&] { return ddl_allreduce(value, 1); });
+    expect_line("allreduce: DDL was finalized", [&] { return ddl_allreduce(value, 1); });
+    int size = 0;
+    expect_line("size: DDL was finalized", [&] { return ddl_size(&size); });
     BOOST_TEST(ddl_finalize() == DDL_SUCCESS);
 }

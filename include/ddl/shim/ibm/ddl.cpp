@@ -24,7 +24,7 @@ struct process {
     ddl_communicator* world = nullptr;
     std::atomic<ddl_communicator*> ready{nullptr};  // `world`, once its options are set
     bool by_user = false;                           // whether `ddl_init` made it ready
-    bool finalized = false;
+    std::atomic<bool> finalized{false};
 
     static process& here() {
         static process& kept = *new process;  // stays: other threads may still call while the process ends
@@ -55,11 +55,14 @@ void leave(int status) noexcept {
     if (lock && here.world != nullptr) tell_of_end(here.world, status);
 }
 
-/// Opens the world if that is to be done, and sets its options.
-ddl_status start(process& here, const char* words) noexcept {
-    if (here.finalized)
-        return refused(DDL_INVALID_ARGUMENT, "init", -1,
-                       "DDL was finalized in this process; start it once, and end it last");
+ddl_status refused_as_finalized(const char* operation) noexcept {
+    return refused(DDL_INVALID_ARGUMENT, operation, -1,
+                   "DDL was finalized in this process; start it once, and end it last");
+}
+
+/// Opens the world if that is to be done, and sets its options, for `operation`.
+ddl_status start(process& here, const char* words, const char* operation) noexcept {
+    if (here.finalized) return refused_as_finalized(operation);
     if (here.world == nullptr) {
         const ddl_status opened =
             is_singleton_of_mpi() ? ddl_open_mpi(nullptr, 0, &here.world) : ddl_open_environment(&here.world);
@@ -77,7 +80,7 @@ ddl_communicator* started(ddl_status& status) noexcept {
     if (ddl_communicator* const ready = here.ready.load(std::memory_order_acquire)) [[likely]]
         return ready;
     const std::lock_guard lock{here.changes};
-    if (here.ready == nullptr) status = start(here, variable("DDL_OPTIONS"));
+    if (here.ready == nullptr) status = start(here, variable("DDL_OPTIONS"), "allreduce");
     return here.ready;
 }
 
@@ -96,6 +99,7 @@ int answered(const char* what, int* answer, int (*ask)(const ddl_communicator*))
     if (answer == nullptr)
         return reported(refused(DDL_INVALID_ARGUMENT, what, -1, "the pointer is NULL; pass where the answer is to go"));
     const ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire);
+    if (world == nullptr && process::here().finalized) return reported(refused_as_finalized(what));
     if (world == nullptr)
         return reported(refused(DDL_INVALID_ARGUMENT, what, -1, "DDL is not started; call ddl_init first"));
     *answer = ask(world);
@@ -134,7 +138,7 @@ DDL_API int ddl_init(const char* words) {
     if (here.by_user)
         return reported(
             refused(DDL_INVALID_ARGUMENT, "init", -1, "DDL is started already; call ddl_init once in a process"));
-    const ddl_status status = start(here, words);
+    const ddl_status status = start(here, words, "init");
     here.by_user = status == DDL_OK;
     const device_memory* const driver = device_memory::here();
     if (status != DDL_OK || driver == nullptr) return reported(status);
