@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranks: 1 2 3 4
+#include <ddl/transport/layered.hpp>
+
+#include <string>
+
 #include "in_flight.hpp"
 
 // MPI may be called by one thread alone: nonblocking collectives are carried out when they are called.
@@ -19,6 +23,22 @@ BOOST_AUTO_TEST_CASE(a_call_is_done_when_it_returns) {
             BOOST_TEST((values == fold_of<std::uint32_t>(ranks.size(), count, ddl::sum{})));
         }
     });
+}
+
+BOOST_AUTO_TEST_CASE(a_call_of_several_levels_is_done_when_it_returns_if_one_of_them_is_of_mpi) {
+    ddl::shared_memory node{"alone-" + std::to_string(::getpid()), 0, 1, patient};
+    ddl::shared_memory rack{"apart-" + std::to_string(::getpid()), 0, 1, patient};
+    ddl::mpi wire{MPI_COMM_WORLD, patient};
+    const auto sums = [](auto levels) {
+        auto values = values_of<std::uint32_t>(levels.rank(), 1000);
+        const ddl::request sum = ddl::allreduce_async(levels, values);
+        BOOST_TEST(sum.test());
+        BOOST_TEST((values == fold_of<std::uint32_t>(levels.size(), values.size(), ddl::sum{})));
+        ddl::barrier(levels);
+    };
+    sums(ddl::layered{node, wire});
+    sums(ddl::layered{wire, node});
+    sums(ddl::layered{node, rack, wire});
 }
 
 BOOST_AUTO_TEST_CASE(an_error_waits_in_its_request) {

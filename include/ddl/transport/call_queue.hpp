@@ -59,6 +59,9 @@ public:
         return next.done;
     }
 
+    /// Whether calls may go on in a thread of its own.
+    bool may_use_thread() const noexcept { return may_use_thread_; }
+
     /// Blocks until all calls so far have been carried out. Their errors belong to their requests.
     void drain() { line_->drain(); }
 

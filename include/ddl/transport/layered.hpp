@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/concepts.hpp>
 
 namespace ddl {
@@ -27,7 +28,11 @@ public:
     Wire& wire() const noexcept { return wire_; }
 
     void begin(const call_site&) { queue().drain(); }  // each level begins its own calls
-    auto& queue() const noexcept { return node_.queue(); }
+    /// That of the wire where MPI may be called by one thread alone: no other level's thread may then carry out calls.
+    call_queue& queue() const {
+        call_queue& outer = wire_.queue();
+        return outer.may_use_thread() ? node_.queue() : outer;
+    }
     std::byte* scratch(std::size_t bytes, scratch_for use = scratch_for::arrivals) { return node_.scratch(bytes, use); }
 
     /// Tells the peers on all levels that this rank leaves a call half done.
