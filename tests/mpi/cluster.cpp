@@ -225,6 +225,23 @@ BOOST_AUTO_TEST_CASE(keeps_the_order_of_ranks_for_an_op_that_needs_it) {
         }
 }
 
+BOOST_AUTO_TEST_CASE(a_hierarchy_that_cannot_keep_the_order_is_told_to_ranks_that_call_something_else) {
+    ddl::cluster world = dealt(2);
+    if (world.ordered()) return;
+    world.set_timeout(ddl::timeout{10.0});
+    auto values = values_of<line>(world.rank(), 100);
+    const bool odd = world.rank() == 1;
+    const ddl::error failure = error_of([&] {
+        if (odd) ddl::allreduce<ddl::hierarchical<ddl::direct, ddl::recursive_doubling>>(world, values, compose{});
+        else ddl::allreduce(world, values, compose{});
+    });
+    BOOST_TEST(says(failure, odd ? ddl::errc::invalid_argument : ddl::errc::mismatch,
+                    odd ? "ranks of a node are not consecutive" : "has called with invalid arguments"),
+               failure.what());
+    ddl::allreduce(world, values, compose{});
+    BOOST_TEST((values == fold_of<line>(world.size(), values.size(), compose{})), "and the next call goes on");
+}
+
 BOOST_AUTO_TEST_CASE(takes_many_tensors_and_memory_that_the_node_can_map) {
     ddl::cluster world = cluster_of(2);
     std::vector<std::vector<std::uint32_t>> tensors;

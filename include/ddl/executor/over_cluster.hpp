@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ddl/executor/arguments.hpp>
 #include <ddl/executor/over_levels.hpp>
 #include <ddl/executor/tuning.hpp>
 
@@ -122,10 +123,11 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
                     if (ranks.nodes() == ranks.size())
                         return on_one_level<collective::allreduce, alone, Op>(ranks, flat);
                 if (!commutes<Op> && !ranks.ordered())
-                    throw error(
-                        errc::invalid_argument, "allreduce", ranks.rank(), -1,
-                        "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
-                        "ddl::recursive_doubling");
+                    refuse<Checking>(
+                        ranks,
+                        error(errc::invalid_argument, "allreduce", ranks.rank(), -1,
+                              "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
+                              "ddl::recursive_doubling"));
                 compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
                 require_proof<collective::allreduce, Op, Chosen>(
                     Chosen::allreduce(shape::listed(ranks.grouping(), ranks.nodes())), ranks.rank(), ranks.size(), 0);
