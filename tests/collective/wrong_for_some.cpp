@@ -11,6 +11,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
+#include <new>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -58,7 +60,10 @@ struct lowest_rank {
 static_assert(ddl::proves_allreduce<short_ring>(3) && !ddl::proves_allreduce<short_ring>(wrong));
 static_assert(!ddl::of_the_library<short_ring> && ddl::of_the_library<ddl::ring>);
 static_assert(!ddl::of_the_library<ddl::hierarchical<ddl::direct, short_ring>>);
-static_assert(ddl::of_the_library<ddl::hierarchical<ddl::direct, ddl::tree>>);
+static_assert(ddl::of_the_library<ddl::hierarchical<ddl::recursive_halving, ddl::multi_ring<2>, ddl::tree>>);
+static_assert(ddl::of_the_library<ddl::few_or_many<9, ddl::chain<2>, ddl::recursive_doubling>>);
+static_assert(ddl::of_the_library<ddl::halving_direct_or<3, ddl::tree>>);
+static_assert(!ddl::of_the_library<ddl::halving_direct_or<3, short_ring>>);
 static_assert(!ddl::of_the_library<ddl::few_or_many<5, ddl::ring, short_ring>>);
 
 template <class Call>
@@ -141,4 +146,30 @@ BOOST_AUTO_TEST_CASE(of_very_many_values_nothing_is_asked) {
     };
     ask(many);
     BOOST_CHECK_THROW(ask(700), ddl::error);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_schedule_is_told_at_run_time_is_asked_for_itself) {
+    static int missing = 0;
+    struct told : ddl::ring {
+        static int rounds(int size) { return ddl::ring::rounds(size) - missing; }
+        static std::uint32_t fingerprint() noexcept { return static_cast<std::uint32_t>(missing); }
+    };
+    const auto ask = [] {
+        using ddl::collective;
+        ddl::require_proof<collective::allreduce, ddl::sum, told>(ddl::allreduce_program<told>(4), 0, 4, 0);
+    };
+    ask();
+    missing = 1;
+    BOOST_CHECK_THROW(ask(), ddl::error);
+}
+
+BOOST_AUTO_TEST_CASE(without_memory_nothing_is_asked) {
+    struct poor {
+        int size() const { return 4; }
+        int chunks() const { return 1; }
+        int rounds() const { throw std::bad_alloc{}; }
+        int width(int, int) const { return 0; }
+        ddl::transfer at(int, int, int) const { return {}; }
+    };
+    BOOST_CHECK_NO_THROW((ddl::require_proof<ddl::collective::allreduce, ddl::sum, short_ring>(poor{}, 0, 4, 0)));
 }

@@ -129,7 +129,7 @@ public:
 
     /// `program`, once it is known to be the collective: if not, all ranks throw, and nothing has been sent.
     template <collective What, class Op, class Schedule, program Program>
-    const Program& proved(const Program& program, int root = 0) {
+    const Program& proved_rounds(const Program& program, int root = 0) {
         try {
             require_proof<What, Op, Schedule>(program, wire_.rank(), wire_.size(), root);
         } catch (...) {

@@ -129,8 +129,8 @@ void allreduce_over(Transport& ranks, const Element* in, Element* out, std::size
                               "the ranks of a node are not consecutive, so a hierarchy cannot keep their order; write "
                               "ddl::recursive_doubling"));
                 compare_levels<Checking>(ranks, describe<Op, Element, Schedule>(what, count, detail));
-                require_proof<collective::allreduce, Op, Chosen>(
-                    Chosen::allreduce(shape::listed(ranks.grouping(), ranks.nodes())), ranks.rank(), ranks.size(), 0);
+                const shape groups = shape::listed(ranks.grouping(), ranks.nodes());
+                require_proof<collective::allreduce, Op, Chosen>(Chosen::allreduce(groups), ranks.rank(), groups, 0);
                 fold_levels<Chosen>(ranks, in, out, count, op, true, what);
             } else {
                 on_one_level<collective::allreduce, Chosen, Op>(ranks, flat);

@@ -119,7 +119,8 @@ void allreduce_over(Transport& wire, const Element* in, Element* out, std::size_
             if (halves_fit_contract<Chosen, accumulator>(wire, count))
                 return halve_with_contract(here, wire, in, out, count, op);
         here.compare();
-        fold_over(here, here.template proved<collective::allreduce, Op, Chosen>(allreduce_program_over<Chosen>(wire)),
+        fold_over(here,
+                  here.template proved_rounds<collective::allreduce, Op, Chosen>(allreduce_program_over<Chosen>(wire)),
                   in, out, count, op, wire.size(), true);
     });
 }
@@ -142,7 +143,8 @@ void reduce_over(Transport& wire, const Element* in, Element* out, std::size_t c
             }
         here.compare();
         fold_over(here,
-                  here.template proved<collective::reduce, Op, Chosen>(reduce_program<Chosen>(wire.size(), root), root),
+                  here.template proved_rounds<collective::reduce, Op, Chosen>(reduce_program<Chosen>(wire.size(), root),
+                                                                              root),
                   in, out, count, op, wire.size(), wire.rank() == root);
     });
 }
@@ -159,8 +161,8 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
             if (rides<collective::reduce_scatter, accumulator>(wire, count))
                 return reduce_scatter_with_contract(here, wire, in, out, count, op);
         here.compare();
-        const auto program =
-            here.template proved<collective::reduce_scatter, Op, Chosen>(reduce_scatter_program<Chosen>(wire.size()));
+        const auto program = here.template proved_rounds<collective::reduce_scatter, Op, Chosen>(
+            reduce_scatter_program<Chosen>(wire.size()));
         const block_layout layout{program, count};
         const auto place = packed_chunks{layout};
         accumulator* const work = here.template reserve<accumulator>(program, count, place);
@@ -199,7 +201,7 @@ void all_gather_over(Transport& wire, const Element* in, Element* out, std::size
             if (blocks_follow<Element>(wire, blocks)) return gather_blocks_with_contract(here, wire, in, out, count);
         here.compare();
         const auto program =
-            here.template proved<collective::all_gather, no_op, Chosen>(all_gather_program<Chosen>(wire.size()));
+            here.template proved_rounds<collective::all_gather, no_op, Chosen>(all_gather_program<Chosen>(wire.size()));
         constexpr bool in_order = owns_in_rank_order<decltype(all_gather_program<Chosen>(wire.size()))>;
         const block_layout layout{program, count};
         const auto place = packed_chunks{layout};
@@ -230,7 +232,7 @@ void broadcast_over(Transport& wire, Element* data, std::size_t count, int root)
                 return;
             }
         here.compare();
-        const auto program = here.template proved<collective::broadcast, no_op, Chosen>(
+        const auto program = here.template proved_rounds<collective::broadcast, no_op, Chosen>(
             broadcast_program<Chosen>(wire.size(), root), root);
         const auto place = even_chunks{{count, program.chunks()}};
         here.template reserve<Element>(program, 0, place);
@@ -253,7 +255,7 @@ void gather_over(Transport& wire, const Element* in, Element* out, std::size_t c
                 return gather_with_contract(here, wire, in, out, count, flow::to_root, root);
         here.compare();
         const auto program =
-            here.template proved<collective::gather, no_op, Chosen>(Chosen::gather(wire.size(), root), root);
+            here.template proved_rounds<collective::gather, no_op, Chosen>(Chosen::gather(wire.size(), root), root);
         const auto place = even_chunks{blocks};
         // only the root, and ranks that pass on what is not theirs, hold more than their own block
         const bool passes_on = rank == root || touches_others(program, rank);
@@ -279,7 +281,7 @@ void scatter_over(Transport& wire, const Element* in, Element* out, std::size_t 
                 return scatter_with_contract(here, wire, in, out, count, root);
         here.compare();
         const auto program =
-            here.template proved<collective::scatter, no_op, Chosen>(Chosen::scatter(wire.size(), root), root);
+            here.template proved_rounds<collective::scatter, no_op, Chosen>(Chosen::scatter(wire.size(), root), root);
         const auto place = even_chunks{blocks};
         const bool passes_on = rank == root || touches_others(program, rank);
         Element* work = here.template reserve<Element>(program, rank != root && passes_on ? count : 0, place);
@@ -326,7 +328,8 @@ void all_to_all_over(Transport& wire, const Element* in, Element* out, std::size
             if (blocks_follow<Element>(wire, blocks))
                 return exchange_blocks_with_contract(here, wire, in, out, blocks.longest());
         here.compare();
-        const auto program = here.template proved<collective::all_to_all, no_op, Chosen>(Chosen::all_to_all(size));
+        const auto program =
+            here.template proved_rounds<collective::all_to_all, no_op, Chosen>(Chosen::all_to_all(size));
         const std::size_t each = blocks.longest();
         const segmenting& segments = cut_of(wire);
         const block_slices cut{company_of(wire).near};

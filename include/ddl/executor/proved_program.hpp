@@ -38,32 +38,35 @@ constexpr proof prove(const Program& rounds, int root) {
     else return prove_allreduce<Order>(rounds);
 }
 
-/// Throws if `rounds`, which `Schedule` gives for `size` ranks, are not the collective. The compiler has asked that for few numbers of
-/// ranks. Of schedules that are not the library's it is asked for those of each call, but not again for what was asked before; nor
-/// of more than a million values, a chunk of a rank each, which would take seconds, nor without memory for it. All ranks find the same.
+/// Throws if `rounds`, which `Schedule` gives for the ranks of a call, are not the collective. The compiler has asked that for few
+/// numbers of ranks. Of schedules that are not the library's it is asked for those at hand, unless the last that were found to be fine
+/// are the same; nor is it asked of more than a million values, a chunk of a rank each, which would take seconds, nor without memory
+/// for it. All ranks find the same.
 template <collective What, class Op, class Schedule, program Program>
-void require_proof(const Program& rounds, int rank, int size, int root) {
+void require_proof(const Program& rounds, int rank, const shape& ranks, int root) {
     if constexpr (!of_the_library<Schedule>) {
         constexpr long long most_values = 1 << 20;
         constexpr operand_order order =
             std::same_as<Op, no_op> || commutes<Op> ? operand_order::any : operand_order::ranks;
-        static constinit std::atomic<std::uint64_t> asked[16] = {};  // the last of each of some roots
-        std::uint64_t here = static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint32_t>(root);
-        if constexpr (requires { Schedule::fingerprint(); }) here ^= std::uint64_t{Schedule::fingerprint()} << 24;
-        std::atomic<std::uint64_t>& last = asked[root % 16];
-        if (last.load(std::memory_order_relaxed) == here) return;
+        static constinit std::atomic<std::uint64_t> fine[16] = {};  // the last of each of some roots
+        std::uint64_t asked = static_cast<std::uint64_t>(ranks.size()) << 32 | static_cast<std::uint32_t>(root);
+        const auto mix = [&asked](std::uint64_t word) { asked = (asked ^ word) * 0x9e37'79b9'7f4a'7c15; };
+        for (int group = 1; group < ranks.groups(); ++group) mix(static_cast<std::uint64_t>(ranks.first(group)));
+        if constexpr (requires { Schedule::fingerprint(); }) mix(Schedule::fingerprint());
+        std::atomic<std::uint64_t>& last = fine[root % 16];
+        if (last.load(std::memory_order_relaxed) == asked) return;
         const auto refuse = [&](const char* flaw, const proof& at) {
             throw error(errc::invalid_argument, to_string(What), rank, -1,
                         "the rounds of %s do not add up among %d ranks: %s (rank %d, round %d, chunk %d); see "
                         "docs/adding_a_schedule.md",
-                        schedule_name<Schedule>(), size, flaw, at.rank, at.round, at.chunk);
+                        schedule_name<Schedule>(), ranks.size(), flaw, at.rank, at.round, at.chunk);
         };
-        if (rounds.size() != size) refuse("they are for another number", {});
-        if (static_cast<long long>(size) * chunks_of(rounds) > most_values) return;
+        if (rounds.size() != ranks.size()) refuse("they are for another number", {});
+        if (static_cast<long long>(ranks.size()) * chunks_of(rounds) > most_values) return;
         try {
             if (const proof found = prove<What, order>(rounds, root); !found) refuse(to_string(found.what), found);
         } catch (const std::bad_alloc&) { return; }
-        last.store(here, std::memory_order_relaxed);
+        last.store(asked, std::memory_order_relaxed);
     }
 }
 
