@@ -17,8 +17,8 @@
 #include <tuple>
 #include <vector>
 
-#include "oracle.hpp"
-#include "places.hpp"
+#include "../collective/oracle.hpp"
+#include "../collective/places.hpp"
 
 namespace {
 using every_place = std::tuple<places::threads, places::messages<1>>;
