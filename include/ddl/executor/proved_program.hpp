@@ -40,7 +40,7 @@ constexpr proof prove(const Program& rounds, int root) {
 
 /// Throws if `rounds`, which `Schedule` gives for the ranks of a call, are not the collective. The compiler has asked that for few
 /// numbers of ranks. Of schedules that are not the library's it is asked for those at hand, unless the last that were found to be fine
-/// are the same; nor is it asked of more than a million values, a chunk of a rank each, which would take seconds, nor without memory
+/// are the same; nor is it asked of more than a million values, a chunk of a rank each, which would be felt, nor without memory
 /// for it. All ranks find the same.
 template <collective What, class Op, class Schedule, program Program>
 void require_proof(const Program& rounds, int rank, const shape& ranks, int root) {
