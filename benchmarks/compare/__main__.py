@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares ddl's collectives with those of other libraries on this machine, in turns inside the same processes."""
 import argparse
-import json
 import os
 import pathlib
 import sys
@@ -18,7 +17,8 @@ import report
 def arguments():
     parser = argparse.ArgumentParser(prog="benchmarks/compare", description=__doc__,
                                      epilog="Ends with 0; with 1 if a result was wrong, 2 if nothing could be "
-                                            "compared, 3 if the machine was not quiet enough.")
+                                            "compared, 3 if the machine was not quiet enough, 4 if the file of "
+                                            "--json could not be written.")
     what = parser.add_argument_group("what is compared")
     what.add_argument("--peer", action="append", choices=[*peers.PEERS, "all"],
                       help="with whom; again for more (openmpi and mpich)")
@@ -44,7 +44,7 @@ def arguments():
     where.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     where.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
     parser.add_argument("--anyway", action="store_true", help="figures even where they are not to be trusted")
-    asked = parser.parse_args()
+    asked = parser.parse_args(argument_types.flags_joined(sys.argv[1:]))
     for name in ("collective", "element", "op", "place", "odd", "unaligned"):
         if asked.whole and getattr(asked, name):
             parser.error(f"--whole has every element, op, place, collective and model already; leave out --{name}")
@@ -126,11 +126,12 @@ def main():
         sys.stdout.flush()
     for line in report.summary(runs, judge.most_seen):
         print(line)
+    written = True
     if asked.json and runs:  # figures that stand there are not replaced by none
         machine = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv[1:]), "flags": asked.flags}
-        asked.json.write_text(json.dumps({"program": "compare", **machine, "runs": runs}, indent=1), encoding="utf-8")
-    return 1 if wrong else 3 if refused else 0 if runs else 2
+        written = report.written(asked.json, {"program": "compare", **machine, "runs": runs})
+    return 1 if wrong else 3 if refused else 2 if not runs else 0 if written else 4
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(peers.quietly(main))

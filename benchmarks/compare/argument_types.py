@@ -28,6 +28,15 @@ def ranks(least):
     return whole(least, "'{}' is no number of ranks here; write {} or more")
 
 
+def flags_joined(words):
+    """`--flags -O2` as argparse takes it: it would read -O2 as an option of its own."""
+    words = list(words)
+    for index in range(len(words) - 2, -1, -1):
+        if words[index] == "--flags" and words[index + 1].startswith("-") and not words[index + 1].startswith("--"):
+            words[index:index + 2] = [f"--flags={words[index + 1]}"]
+    return words
+
+
 def writable(words):
     """A file that can be written; it is left as it was."""
     try:

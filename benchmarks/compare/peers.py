@@ -136,6 +136,17 @@ def built_target(peer, folder, target, flags):
     return tree
 
 
+def status_of(leader):
+    """What the leader of a session ends with. Where this is interrupted the whole session ends: cmake tells ninja nothing."""
+    try:
+        return leader.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader.pid, signal.SIGTERM)
+        leader.wait()
+        raise
+
+
 def build(peer, folder, tree, log, target, flags):
     """Configures and makes."""
     mpi = [f"-DMPI_CXX_COMPILER={peer.found(peer.compiler, folder)}", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=OFF"]
@@ -147,8 +158,8 @@ def build(peer, folder, tree, log, target, flags):
         configure += ["-G", "Ninja"]
     with log.open("w") as output:
         for command in (configure, ["cmake", "--build", tree, "--target", target]):
-            if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False,
-                              env=peer.surroundings(folder)).returncode != 0:
+            if status_of(subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=peer.surroundings(folder),
+                                          start_new_session=True)) != 0:
                 sys.stderr.write("".join(line for line in log.read_text().splitlines(keepends=True)
                                          if "error" in line.lower())[:2000])
                 raise Missing(f"{peer.name}: the program could not be built; see {log}")
@@ -184,6 +195,14 @@ def exit_when_ended():
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
+def quietly(main):
+    """What `main` returns; 130, as shells have it, and no traceback if Ctrl-C ends it."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def run_ranks(peer, folder, ranks, words):

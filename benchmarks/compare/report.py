@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables: a line a cell, and geometric means over the size classes."""
+"""The tables: a line a cell, and geometric means over the size classes; and the file of all figures."""
+import json
 import math
+import sys
 
 import cells
 
@@ -142,3 +144,13 @@ def summary(runs, state_of):
             yield from (line_of(name, values) for name, values in lines)
             if group == "allreduce":
                 yield f"{'target':>16}" + "".join(f"{f'{targets[name]:g}x':>12}" for name, _, _ in cells.CLASSES)
+
+
+def written(file, figures):
+    """Whether the file has taken the figures, as JSON. If not, says why: the tables stand."""
+    try:
+        file.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    except OSError as failure:
+        print(f"# cannot write '{file}': {failure.strerror}; the figures are in the tables alone", file=sys.stderr)
+        return False
+    return True

@@ -149,6 +149,14 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(peers.Missing, "/dev/null/x.*--build"):
             peers.built_target(peers.Peer("x"), pathlib.Path("/dev/null/x"), "nothing", "")
 
+    def test_flags_may_stand_behind_a_space(self):
+        for words in (["--flags", "-O2"], ["--flags=-O2"]):
+            with mock.patch.object(sys, "argv", ["compare", *words, "--quick"]):
+                asked = command.arguments()
+            self.assertEqual((asked.flags, asked.quick), ("-O2", True), words)
+        for words in ([], ["--flags"], ["--flags", "--json", "x"], ["--flags", "O2"], ["--json", "-O2"]):
+            self.assertEqual(argument_types.flags_joined(words), words)
+
     def test_the_commands_refuse_them_before_they_build(self):
         wrong = (("--seconds", "0"), ("--seconds", "nan"), ("--json", "/dev/null/x"))
         sizes = (("--sizes", ""), ("--sizes", "\u00b2"))
@@ -222,6 +230,40 @@ class Interrupted(unittest.TestCase):
                 os.killpg(started.pid, signal.SIGKILL)
 
 
+    def test_so_does_what_builds_their_program(self):
+        begin = "import pathlib, peers, sys\npeers.exit_when_ended()\nfolder = pathlib.Path(sys.argv[1])\n"
+        build = "peers.built_target(peers.Peer('x'), folder, 'x', '')"
+        with tempfile.TemporaryDirectory() as folder:
+            cmake, compiler = (pathlib.Path(folder) / name for name in ("cmake", "compiler"))
+            cmake.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {compiler}.new\nmv {compiler}.new {compiler}\nwait\n",
+                             encoding="ascii")
+            cmake.chmod(0o755)
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                with subprocess.Popen([sys.executable, "-c", begin + build, folder], cwd=HERE, stderr=subprocess.DEVNULL,
+                                      env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}) as started:
+                    while not compiler.exists():
+                        self.assertIsNone(started.poll())
+                        time.sleep(0.01)
+                    started.send_signal(number)
+                    self.assertNotEqual(started.wait(20), 0)
+                compiles = pathlib.Path("/proc") / compiler.read_text(encoding="ascii").strip()
+                compiler.unlink()
+                for _ in range(200):  # it has been told, and ends when it is its turn
+                    if not compiles.exists() or (compiles / "cmdline").read_bytes() == b"":
+                        break
+                    time.sleep(0.01)
+                else:
+                    self.fail(f"{number}: the compiler goes on")
+
+    def test_the_commands_end_quietly(self):
+        for folder in ("compare", "hosts"):
+            program = (f"import runpy, sys, unittest.mock\nsys.path.insert(0, '.')\nimport peers\nsys.argv[1:] = []\n"
+                       "peers.built = unittest.mock.Mock(side_effect=KeyboardInterrupt)\n"
+                       f"runpy.run_path('../{folder}', run_name='__main__')")
+            done = subprocess.run([sys.executable, "-c", program], cwd=HERE, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (130, ""), folder)
+
+
 class Command(unittest.TestCase):
     """The whole of it, where what ranks would write is written here."""
 
@@ -272,6 +314,13 @@ class Command(unittest.TestCase):
                 self.assertEqual(file.read_text(encoding="ascii"), "figures")
             self.run_with("--json", str(file))
             self.assertEqual(len(json.loads(file.read_text(encoding="utf-8"))["runs"]), 1)
+
+    def test_a_full_disk_leaves_the_tables(self):
+        with contextlib.redirect_stderr(io.StringIO()) as heard:
+            status, printed = self.run_with("--json", "/dev/full")
+        self.assertEqual((status, heard.getvalue().count("\n")), (4, 1))
+        self.assertIn("cannot write '/dev/full': No space left on device", heard.getvalue())
+        self.assertIn("1.00x", printed)
 
     def test_two_commands_do_not_build_in_a_folder_at_once(self):
         inside, most = [], []

@@ -2,7 +2,6 @@
 """Compares ddl over several hosts with MPI_Allreduce, in turns. The hosts are network namespaces of this machine, made
 and removed by this program, joined by links of 1 Gbit/s. Needs root and Open MPI."""
 import argparse
-import json
 import os
 import pathlib
 import statistics
@@ -31,7 +30,9 @@ def layout(words):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="benchmarks/hosts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks/hosts", description=__doc__,
+                                     epilog="Ends with 0; with 1 if a result was wrong, 2 if there can be no hosts, 4 "
+                                            "if the file of --json could not be written.")
     parser.add_argument("--layout", action="append", metavar="HOSTSxRANKS", type=layout,
                         help="hosts, and ranks on each; again for more (2x1, 2x2, 4x1 and 4x2)")
     parser.add_argument("--settings", action="append", choices=SETTINGS, help="Open MPI's; again for more (all)")
@@ -42,7 +43,7 @@ def arguments():
     parser.add_argument("--json", type=argument_types.writable, help="write all figures there")
     parser.add_argument("--build", type=pathlib.Path, default=peers.ROOT / "build" / "compare", help="(%(default)s)")
     parser.add_argument("--flags", default="-O3 -march=native", help="the compiler's (%(default)s)")
-    asked = parser.parse_args()
+    asked = parser.parse_args(argument_types.flags_joined(sys.argv[1:]))
     asked.layout = list(dict.fromkeys(asked.layout or [(2, 1), (2, 2), (4, 1), (4, 2)]))
     asked.settings = list(dict.fromkeys(asked.settings or SETTINGS))
     asked.sizes = asked.sizes or cells.sizes_of(QUICK if asked.quick else FULL)
@@ -101,6 +102,7 @@ def told(lines, bound_of):
 
 
 def main():
+    peers.exit_when_ended()
     asked = arguments()
     try:
         program = peers.built(peers.PEERS["openmpi"], asked.build, "float", "sum", asked.flags)
@@ -121,11 +123,11 @@ def main():
     except (network.Impossible, peers.Missing) as failure:
         print(f"# {failure}", file=sys.stderr)
         return 2
-    if asked.json:
-        asked.json.write_text(json.dumps({"program": "hosts", "date": time.strftime("%Y-%m-%d"), "flags": asked.flags,
-                                          "runs": runs}, indent=1), encoding="utf-8")
-    return 1 if any(each["wrong"] for run in runs for row in run["rows"] for each in row["contenders"].values()) else 0
+    written = not asked.json or report.written(asked.json, {"program": "hosts", "date": time.strftime("%Y-%m-%d"),
+                                                            "flags": asked.flags, "runs": runs})
+    wrong = any(each["wrong"] for run in runs for row in run["rows"] for each in row["contenders"].values())
+    return 1 if wrong else 0 if written else 4
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(peers.quietly(main))

@@ -7,6 +7,7 @@ import os
 import pathlib
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,7 @@ def arguments():
     parser.add_argument("--samples", type=argument_types.writable,
                         help="write all samples there as well, a line of JSON a cell")
     parser.add_argument("--anyway", action="store_true", help="a header even where it is not to be trusted")
-    asked = parser.parse_args()
+    asked = parser.parse_args(argument_types.flags_joined(sys.argv[1:]))
     asked.build = asked.build.resolve()
     asked.transport = list(dict.fromkeys(asked.transport or ["threads", "shared_memory"]))
     over_memory = [each in OVER_MEMORY for each in asked.transport]
@@ -229,7 +230,9 @@ def main():
     except (peers.Missing, OSError) as failure:
         print(f"# {failure}", file=sys.stderr)
         status, lines = 2, header.refusal([str(failure)])
-    except BaseException as failure:  # a mistake of this program's, or Ctrl-C
+    except KeyboardInterrupt:
+        status, lines = 128 + signal.SIGINT, header.refusal(["interrupted"])
+    except BaseException as failure:  # a mistake of this program's
         traceback.print_exc()
         status, lines = 2, header.refusal([repr(failure)])
     print("\n".join(lines))

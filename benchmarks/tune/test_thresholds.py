@@ -85,17 +85,20 @@ class Header(unittest.TestCase):
             self.assertIn("#error", done.stdout, words)
             self.assertNotIn("Traceback", done.stderr, words)
 
-    def test_so_does_the_end_of_the_terminal(self):
+    def test_so_do_the_end_of_the_terminal_and_ctrl_c(self):
         tune = pathlib.Path(__file__).resolve().parent
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "tune_memory"
-            program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="ascii")
+            program.write_text("#!/bin/sh\nexec sleep 10\n", encoding="ascii")  # alone, if the signal comes while it is made
             program.chmod(0o755)
-            with subprocess.Popen([sys.executable, tune, "--programs", folder, "--transport", "threads"], text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
-                started.stderr.readline()  # it begins
-                started.send_signal(signal.SIGHUP)
-                self.assertIn("#error", started.communicate(timeout=20)[0])
+            for number in (signal.SIGHUP, signal.SIGINT):
+                with subprocess.Popen([sys.executable, tune, "--programs", folder, "--transport", "threads"], text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+                    started.stderr.readline()  # it begins
+                    started.send_signal(number)
+                    printed, heard = started.communicate(timeout=60)
+                self.assertIn("#error", printed)
+                self.assertEqual((started.returncode, heard), (128 + number, ""))
 
     def test_options_that_would_be_ignored_are_refused(self):
         tune = pathlib.Path(__file__).resolve().parent
