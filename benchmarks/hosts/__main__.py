@@ -60,14 +60,15 @@ def measured(hosts, per_host, program, settings, asked):
         out = pathlib.Path(folder) / "samples"
         where = ",".join(f"{name}:{per_host}" for name in hosts.names)
         words = ["mpirun.openmpi", "--bind-to", "none", "-n", str(per_host * len(hosts.names)), "--host", where,
-                 "--mca", "plm_rsh_agent", hosts.shell, "--mca", "oob_tcp_if_include", "eth0",
+                 "--mca", "plm_rsh_agent", hosts.shell.name, "--mca", "oob_tcp_if_include", "eth0",
                  "--mca", "btl_tcp_if_include", "eth0", *SETTINGS[settings],
                  program, "--hosts", "several", "--transport", "cluster", "--transport", "mpi", "--out", out,
                  "--floor-bytes", str(1 << 40), "--settling", "2", "--probes", "1", "--slots", "4",
                  "--seconds", str(asked.seconds), "--least", "3" if asked.quick else "5"]
         for size in asked.sizes:
             words += ["--cell", f"allreduce:{size // 4}:0:in"]
-        started = hosts.start("host1", words, env=dict(os.environ, **peers.OPEN_MPI))
+        path = os.pathsep.join([str(hosts.folder), os.environ.get("PATH", os.defpath)])  # mpirun splits an agent at spaces
+        started = hosts.start("host1", words, env=dict(os.environ, PATH=path, **peers.OPEN_MPI))
         if not peers.all_end_well([started]):
             raise network.Impossible("a rank ended with an error")
         head, *lines = peers.samples(out, "hosts")

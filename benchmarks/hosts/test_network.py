@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said where there can be no hosts, and what is left of them."""
 import argparse
+import importlib.util
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -10,6 +12,10 @@ import unittest
 from unittest import mock
 
 import network
+
+SPEC = importlib.util.spec_from_file_location("command", pathlib.Path(__file__).resolve().parent / "__main__.py")
+command = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(command)
 
 
 class Refusals(unittest.TestCase):
@@ -48,6 +54,19 @@ class Refusals(unittest.TestCase):
                 self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
         finally:
             signal.signal(signal.SIGHUP, before)
+
+    def test_the_way_to_a_host_is_found_where_the_folder_has_a_space(self):
+        with tempfile.TemporaryDirectory(suffix=" b") as folder, \
+                mock.patch.multiple(network, FILES=pathlib.Path(folder), command=lambda *_, **__: ""), \
+                mock.patch.object(network.Hosts, "start") as start, mock.patch("peers.all_end_well", return_value=False):
+            hosts = network.Hosts(2, "1gbit", folder)
+            hosts.make()
+            with self.assertRaises(network.Impossible):
+                command.measured(hosts, 1, "program", "defaults", mock.Mock(seconds=1, quick=True, sizes=[]))
+            words = start.call_args.args[1]
+            agent = str(words[words.index("plm_rsh_agent") + 1])
+            self.assertEqual(agent.split(), [agent])
+            self.assertEqual(shutil.which(agent, path=start.call_args.kwargs["env"]["PATH"]), str(hosts.shell))
 
     def test_links_that_are_too_slow_to_be_measured_are_told(self):
         late = mock.Mock(**{"communicate.side_effect": subprocess.TimeoutExpired("socket", 60)})
