@@ -13,4 +13,8 @@ concept names_itself = requires { Policy::name; } || requires { &Policy::name; }
 template <class Policy>
 concept named = requires { typename std::bool_constant<static_cast<const char*>(Policy::name) != nullptr>; };
 
+/// `Policy` has a `name` that cannot be read. Specialised for what takes the place of another policy.
+template <class Policy>
+inline constexpr bool misnamed = names_itself<Policy> && !named<Policy>;
+
 }  // namespace ddl

@@ -13,6 +13,7 @@ using ddl::accumulator_t;
 using ddl::combines;
 using ddl::commutes;
 using ddl::finishes;
+using ddl::misnamed;
 using ddl::named;
 using ddl::names_commutative;
 using ddl::names_finish;
@@ -132,6 +133,8 @@ static_assert(!named<name_is_a_member_function> && names_itself<name_is_a_member
 static_assert(!named<name_is_a_number> && names_itself<name_is_a_number>);
 static_assert(!named<name_is_a_type> && !names_itself<name_is_a_type>);
 static_assert(!named<subtract> && !names_itself<subtract> && !names_itself<float (*)(float, float)>);
+static_assert(misnamed<name_is_a_number> && misnamed<ddl::commutative_op<name_is_a_number>>);
+static_assert(!misnamed<root_of_mean_square> && !misnamed<ddl::commutative_op<subtract>>);
 
 static_assert(says_commutative<says_it_does_not_commute> && !commutes<says_it_does_not_commute>);
 static_assert(says_commutative<commutative_is_a_constant_type> && commutes<commutative_is_a_constant_type>);

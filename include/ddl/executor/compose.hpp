@@ -158,8 +158,8 @@ consteval bool compose() {
     } else if constexpr (!is_schedule<Schedule>) {
         static_assert(is_schedule<Schedule>,
                       "ddl: this is no schedule; write ddl::ring, or see docs/adding_a_schedule.md");
-    } else if constexpr (names_itself<Schedule> && !named<Schedule>) {
-        static_assert(named<Schedule>,
+    } else if constexpr (misnamed<Schedule>) {
+        static_assert(!misnamed<Schedule>,
                       "ddl: this schedule has a name that cannot be read; write static constexpr const char* name");
     } else if constexpr (!all_readable<Schedule>) {
         static_assert(
@@ -205,8 +205,8 @@ consteval bool compose() {
             "ddl: the rounds of this schedule do not add up to this collective; ask ddl::prove_allreduce why, "
             "see docs/adding_a_schedule.md");
     } else if constexpr (reduces_values) {
-        if constexpr (names_itself<Op> && !named<Op>)
-            static_assert(named<Op>,
+        if constexpr (misnamed<Op>)
+            static_assert(!misnamed<Op>,
                           "ddl: this op has a name that cannot be read; write static constexpr const char* name");
         else if constexpr (names_commutative<Op> && !says_commutative<Op>)
             static_assert(

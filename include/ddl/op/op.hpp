@@ -103,6 +103,8 @@ struct commutative_op {
 
 template <class Op, class Element>
 inline constexpr bool names_finish<commutative_op<Op>, Element> = names_finish<Op, Element>;
+template <class Op>
+inline constexpr bool misnamed<commutative_op<Op>> = misnamed<Op>;
 
 /// `op`, for which you vouch that `op(a, b)` equals `op(b, a)`: every schedule is then open to it.
 template <class Op>

@@ -54,6 +54,7 @@ struct arguments_of<few_or_many<Ranks, Few, Many>> {
             static_assert(lists,
                           "ddl: few_or_many takes schedules whose rounds are transfer lists; write "
                           "ddl::few_or_many<16, ddl::ring, ddl::recursive_halving>");
+        else if constexpr (!counts_chunks<Few> || !counts_chunks<Many>) complain_of_chunks<Few, Many>();
         else
             static_assert(fit,
                           "ddl: one schedule of few_or_many has halves and the other has none; write "

@@ -211,6 +211,7 @@ struct arguments_of<hierarchical<Inner, Outer...>> {
                 sizeof...(Outer) > 0,
                 "ddl: hierarchical needs two levels or more; write ddl::hierarchical<ddl::direct, ddl::ring>");
         else if constexpr (!arguments_of<Inner>::fit) arguments_of<Inner>::complain();
+        else if constexpr (!counts_chunks<Inner>) complain_of_chunks<Inner>();
         else if constexpr (!has_halves<Inner>)
             static_assert(has_halves<Inner>,
                           "ddl: the inner levels of hierarchical must be made of halves; "

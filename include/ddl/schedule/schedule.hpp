@@ -38,6 +38,10 @@ concept shares_chunks = requires {
                                 Schedule::chunks(5) % 5 == 0>::value;
 };
 
+/// Whether the compiler can ask a textbook schedule for its chunks.
+template <class Schedule>
+concept counts_chunks = !textbook<Schedule> || requires { typename std::integral_constant<int, Schedule::chunks(3)>; };
+
 /// The schedule is a reduce-scatter followed by an all-gather.
 ///
 /// Of a textbook schedule this is read off its chunks: where each rank can own equally many, the first half of the
@@ -110,6 +114,14 @@ struct arguments_of {
     static constexpr bool fit = true;
     static constexpr void complain() noexcept {}
 };
+
+/// The compile error where such parts of a schedule are asked whether they have halves, and cannot be.
+template <class... Parts>
+constexpr void complain_of_chunks() noexcept {
+    static_assert(
+        (counts_chunks<Parts> && ...),
+        "ddl: the compiler cannot read the chunks of a schedule that this one is made of; make chunks constexpr");
+}
 
 /// The schedules that one is made of: none, unless it is specialised, as it is beside each template that takes schedules. Which of them
 /// run depends on how many ranks there are, so few ranks do not show what many do. `all<Holds>` is whether all are.
