@@ -28,6 +28,8 @@ bool mpi_is_up() noexcept;
 bool mpi_is_loaded() noexcept;
 /// Whether a launcher of MPI started this process.
 bool launched_by_mpi() noexcept;
+/// What the environment says of a variable; "" if nothing.
+const char* value_of(const char* variable) noexcept;
 /// Whether the ranks that the environment names are those of MPI: what DDL_TRANSPORT says, else what the process looks like. Who
 /// meets them goes by it, and who tells their numbers before.
 bool ranks_are_of_mpi() noexcept;

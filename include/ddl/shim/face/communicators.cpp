@@ -3,7 +3,6 @@
 #include <ddl/shim/companion.hpp>
 #include <ddl/shim/options.hpp>
 
-#include <cstdlib>
 #include <cstring>
 #include <pthread.h>
 
@@ -63,11 +62,6 @@ ddl_status opened(ddl_communicator** world, const char* operation, Open open) no
     std::unique_ptr<backend> ranks;
     if (const ddl_status status = open(ranks)) return status;
     return guarded(this_thread, operation, [&] { *world = hold(std::move(ranks)); });
-}
-
-const char* value_of(const char* variable) noexcept {
-    const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
-    return value == nullptr ? "" : value;
 }
 
 /// What part of a vector this rank sends in each of the levels that `by_extents` goes by, if the mode has any.

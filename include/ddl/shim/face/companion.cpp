@@ -28,10 +28,6 @@ asked_of_mpi found_in_mpi(const char* function) noexcept {
     return reinterpret_cast<asked_of_mpi>(its);
 }
 
-const char* value_of(const char* variable) noexcept {
-    const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
-    return value == nullptr ? "" : value;
-}
 bool is_set(const char* variable) noexcept { return *value_of(variable) != '\0'; }
 
 const companion* found_companion(text& why) noexcept {
@@ -58,6 +54,11 @@ const companion* found_companion(text& why) noexcept {
 }
 
 }  // namespace
+
+const char* value_of(const char* variable) noexcept {
+    const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+    return value == nullptr ? "" : value;
+}
 
 const companion* load_companion(text& why) noexcept {
     static text reason;
