@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_CASE(buffers_that_are_null_or_given_back, still_usable) {
     REQUIRE_OK(ddl_free_plan(plan));
     expect_failure(DDL_INVALID_ARGUMENT, "is it negative?",
                    ddl_allocate(world(), static_cast<std::size_t>(-1), &memory));
-    expect_failure(DDL_OUT_OF_MEMORY, "", ddl_allocate(world(), std::size_t{1} << 50, &memory));
+    expect_failure(DDL_OUT_OF_MEMORY, "allocate", ddl_allocate(world(), std::size_t{1} << 50, &memory));
 }
 
 BOOST_FIXTURE_TEST_CASE(roots_and_counts_that_do_not_fit_the_ranks, still_usable) {

@@ -54,7 +54,9 @@ BOOST_AUTO_TEST_CASE(before_the_start_memory_and_the_rank_are_there_already) {
 
 BOOST_AUTO_TEST_CASE(a_start_with_options_that_make_no_sense_can_be_tried_again) {
     ::setenv("DDL_TRANSPORT", "pigeon", 1);
+    float value = 1;
     expect_line("] init: DDL_TRANSPORT is \"pigeon\"", [] { return ddl_init(""); });
+    expect_line("] allreduce: DDL_TRANSPORT is \"pigeon\"", [&] { return ddl_allreduce(&value, 1); });
     ::unsetenv("DDL_TRANSPORT");
     int rank = -1;
     BOOST_TEST(ddl_rank(&rank) == DDL_SUCCESS);
@@ -64,6 +66,12 @@ BOOST_AUTO_TEST_CASE(a_start_with_options_that_make_no_sense_can_be_tried_again)
     expect_line("one letter of bnrmcp", [] { return ddl_init("-mode q"); });
     for (const char* const named : {"-mode CUDA", "-mode MPI"})  // which have not failed
         expect_line(named + 6, [=] { return ddl_init(named); });
+    const char* const options = std::getenv("DDL_OPTIONS");
+    const std::string kept = options == nullptr ? "" : options;
+    ::setenv("DDL_OPTIONS", "-turbo 1", 1);
+    expect_line(("] allreduce, rank " + std::to_string(rank) + ": no option").c_str(),
+                [&] { return ddl_allreduce(&value, 1); });
+    ::setenv("DDL_OPTIONS", kept.c_str(), 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_process_starts_once) {
@@ -91,6 +99,7 @@ BOOST_AUTO_TEST_CASE(memory_comes_in_whole_units_and_is_zero) {
     expect_line("was given back", [&] { return ddl_memcpy_device_to_host(&back, memory, sizeof back); });
     expect_line("make no sense", [&] { return ddl_memcpy_host_to_device(nullptr, &one, sizeof one); });
     expect_line("is one negative?", [&] { return ddl_malloc(&memory, 64, static_cast<std::size_t>(-1)) == 0 ? 1 : 0; });
+    expect_line("] malloc", [&] { return ddl_malloc(&memory, 64, std::size_t{1} << 50) == 0 ? 1 : 0; });
     BOOST_TEST(memory == nullptr);
     expect_line("the pointer is NULL; pass where the memory is to go",
                 [&] { return ddl_malloc(nullptr, 64, 64) == 0 ? 1 : 0; });

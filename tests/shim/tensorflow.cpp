@@ -270,13 +270,19 @@ BOOST_AUTO_TEST_CASE(before_init_there_is_an_error) {
 BOOST_AUTO_TEST_CASE(init_refuses_what_makes_no_sense) {
     const kernel starting{"Init", {{"mode", std::string{}}, {"pci", true}}};
     expect_failure(3, "Init: user_gpuid has 0 bytes; pass one int32", starting({tensor<std::int32_t>({})}));
-    expect_failure(3, "invalid dim size=", init(-1, "-mode b:7x7"));
+    ::setenv("DDL_TRANSPORT", "pigeon", 1);
+    expect_failure(3, "Init: DDL_TRANSPORT is \"pigeon\"", init());
+    ::unsetenv("DDL_TRANSPORT");
     ddl_communicator* world = nullptr;
     BOOST_TEST_REQUIRE(ddl_open_environment(&world) == DDL_OK);
     const bool is_first = ddl_get_rank(world) == 0;
+    const std::string begin = "Init, rank " + std::to_string(ddl_get_rank(world));
     ddl_close(world);
+    expect_failure(3, begin + ": invalid dim size=", init(-1, "-mode b:7x7"));
     // of a mode that is wrong on one rank all hear
-    expect_failure(3, is_first ? "invalid dim size=" : "see its own error", init(-1, is_first ? "-mode b:7x7" : ""));
+    const TF_OpKernelContext on_one = init(-1, is_first ? "-mode b:7x7" : "");
+    expect_failure(3, begin, on_one);
+    expect_failure(3, is_first ? "invalid dim size=" : "see its own error", on_one);
     const kernel without{"Init", {{"pci", true}}};
     BOOST_TEST((without.made == nullptr && without.construction.failure.code != 0));
 }

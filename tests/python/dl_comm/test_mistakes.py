@@ -52,6 +52,8 @@ for act in (cdl.gradients, cdl.broadcast):
                   [np.ones(4)] * (1 + (rank == 1))):
         with refused(pyddl.Error, f"rank {rank}: rank {other} ", "brings other lists; pass equal ", "lengths and types on every rank"):
             act(lists)
+with refused(pyddl.Error, f"{'barrier' if rank == 1 else 'broadcast'}: rank {rank}: rank {other} brings other lists"):
+    cdl.barrier() if rank == 1 else cdl.broadcast(good)
 same(cdl.gradients(good, 1)[0], np.full(5, 1))
 same(cdl.broadcast(good, 2)[1], np.full(3, 1))
 cdl.finalize()
@@ -71,7 +73,7 @@ one_errs(lambda: mc.gradients(good, 3), lambda: mc.gradients(good, 0), ValueErro
 one_errs(lambda: mc.gradients(7, 0), lambda: mc.gradients(good, 0), TypeError, "rank 1: tensors is of type int; pass a list")
 one_errs(lambda: mc.gradients(good[0], 0), lambda: mc.gradients(good, 0), TypeError, "rank 1: tensors is one array; pass a list")
 one_errs(lambda: mc.broadcast(good[0], 0), lambda: mc.broadcast(good, 0), TypeError, "rank 1: tensors is one array; pass a list")
-one_errs(lambda: mc.average(good[0].mean()), lambda: mc.average(good[0]), ValueError, "rank 1: tensor 0 is a NumPy scalar")
+one_errs(lambda: mc.average(good[0].mean()), lambda: mc.average(good[0]), ValueError, "average, rank 1: tensor 0 is a NumPy scalar")
 one_errs(lambda: mc.average(np.array(["a"])), lambda: mc.average(good[0]), ValueError, "has dtype")
 one_errs(lambda: mc.check_buffers_match(7), lambda: mc.check_buffers_match(good), TypeError, "rank 1: tensors is of type int; pass a list of arrays")
 same(mc.gradients(good, 0)[0], np.full(5, 0.5))

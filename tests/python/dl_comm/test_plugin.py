@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_refused(ranks):
 import pyddl
 data = [np.ones(3, np.float32)]
 for act in (lambda: cdl.gradients(data), lambda: cdl.get_rank(), lambda: cdl.create_team(0, 1, 0), lambda: cdl.broadcast(data),
-            lambda: cdl.barrier(), lambda: mc.gradients(data, 0), lambda: mc.config_team(0, 0, 0, 0, 0, 0)):
+            lambda: cdl.barrier(), lambda: mc.average(data[0]), lambda: mc.gradients(data, 0), lambda: mc.config_team(0, 0, 0, 0, 0, 0)):
     with refused(pyddl.Error, "is not started; call init() first"):
         act()
 cdl.init()

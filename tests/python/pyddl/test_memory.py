@@ -54,6 +54,8 @@ for nbytes, kind, words in ((2**64 + 64, ValueError, "nbytes is 1844674407370955
         pyddl.world().malloc(nbytes)
 with refused(ValueError, "malloc, rank 0: nbytes is 9223372036854775808"):
     pyddl.malloc(64, 2**63 - 1)
+with refused(MemoryError, "malloc"):
+    pyddl.malloc(64, 1 << 50)
 for shape, words in ((2**62, "(4611686018427387904,)"), ((2**40, 2**40), "(1099511627776, 1099511627776)"), ((1,) * 65, "(1, 1,"),
                      ((2**40, 2**40, 0), "(1099511627776, 1099511627776, 0)")):
     for name, make in (("zeros", pyddl.zeros), ("array", pyddl.malloc(64, 64)[1].array)):

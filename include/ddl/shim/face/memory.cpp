@@ -33,13 +33,14 @@ ddl_status ddl_allocate(ddl_communicator* ranks, size_t bytes, void** data) {
     if (bytes > static_cast<std::size_t>(PTRDIFF_MAX))
         return refused(DDL_INVALID_ARGUMENT, "allocate", ranks->rank,
                        "%zu bytes are more than any memory holds; is it negative?", bytes);
-    return guarded(this_thread, "allocate", [&] {
+    const ddl_status status = guarded(this_thread, "allocate", [&] {
         const std::size_t held = bytes == 0 ? 1 : bytes;
         std::byte* const memory = source->allocate(held);
         std::memset(memory, 0, held);
         mapped_memory::here().add(memory, held, *source);
         *data = memory;
     });
+    return told_of("allocate", status);  // what the memory says is in the name of its transport
 }
 
 ddl_status ddl_deallocate(void* data) {

@@ -66,10 +66,10 @@ ddl_status start(process& here, const char* words, const char* operation) noexce
     if (here.world == nullptr) {
         const ddl_status opened =
             is_singleton_of_mpi() ? ddl_open_mpi(nullptr, 0, &here.world) : ddl_open_environment(&here.world);
-        if (opened != DDL_OK) return told_of("init", opened);
+        if (opened != DDL_OK) return told_of(operation, opened);
         at_end_of_this_process<leave>();
     }
-    if (const ddl_status status = set_options(here.world, words, "init")) return status;
+    if (const ddl_status status = set_options(here.world, words, operation)) return status;
     here.ready = here.world;
     return DDL_OK;
 }
@@ -210,7 +210,7 @@ DDL_API size_t ddl_malloc(void** memory, size_t quantum, size_t bytes) {
         return rounded;
     };
     if (ddl_communicator* const world = process::here().ready.load(std::memory_order_acquire))
-        return shared(ddl_allocate(world, rounded, memory));
+        return shared(told_of("malloc", ddl_allocate(world, rounded, memory)));
     // not yet started, which only all ranks together can do: memory of this process, which is as good but for speed
     const ddl_status status = guarded(this_thread, "malloc", [&] {
         const ddl::memory_source own;

@@ -5,6 +5,7 @@
 #include <ddl/shim/ddl.h>
 #include <ddl/shim/tensorflow/c_api.hpp>
 
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -48,6 +49,12 @@ private:
 /// Throws unless ddl has done what it was asked for.
 inline void require(ddl_status status) {
     if (status != DDL_OK) throw failure{code_of(status), ddl_last_error()};
+}
+/// The same where an operator of another name has asked: the words begin with that in place of the name of the function.
+inline void require(ddl_status status, const char* operation) {
+    if (status == DDL_OK) return;
+    const char* const words = ddl_last_error();
+    throw failure{code_of(status), std::string{operation}.append(words + std::strcspn(words, ",:"))};
 }
 
 }  // namespace ddl::shim::tensorflow

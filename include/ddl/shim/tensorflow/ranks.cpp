@@ -27,7 +27,7 @@ std::int32_t agreed_gpu(ddl_communicator* world, int preferred) {
     const wish own{name_of_host(), preferred};
     const auto size = static_cast<std::size_t>(ddl_get_size(world));
     std::vector<wish> wishes(size);
-    require(ddl_run_all_gather(world, &own, wishes.data(), 2 * size, DDL_INT64));
+    require(ddl_run_all_gather(world, &own, wishes.data(), 2 * size, DDL_INT64), "Init");
     std::set<std::int64_t> taken;
     for (const wish& each : wishes) {
         if (each.host != own.host) continue;
@@ -47,12 +47,13 @@ void leave(int status) {
 
 /// Throws unless the options make sense. The others, who meet in what comes next, hear of it.
 void set_options(ddl_communicator* world, const char* words) {
-    const ddl_status status = ddl_set_options(world, words);
-    if (status == DDL_OK) return;
-    const failure why{code_of(status), ddl_last_error()};
-    constexpr ddl_op none = -1;
-    ddl_run_allreduce(world, nullptr, nullptr, 0, DDL_FLOAT, none);
-    throw why;
+    try {
+        require(ddl_set_options(world, words), "Init");
+    } catch (const failure&) {
+        constexpr ddl_op none = -1;
+        ddl_run_allreduce(world, nullptr, nullptr, 0, DDL_FLOAT, none);
+        throw;
+    }
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ numbers ranks::start(const std::string& mode, int preferred_gpu) {
         return numbers_;
     }
     ddl_communicator* opened = nullptr;
-    require(ddl_open_environment(&opened));
+    require(ddl_open_environment(&opened), "Init");
     try {
         set_options(opened, mode.c_str());
         numbers_ = {ddl_get_rank(opened), ddl_get_size(opened), ddl_get_local_rank(opened), ddl_get_local_size(opened),

@@ -105,7 +105,8 @@ void reduce_gathered(const reduced& tensor, const Element* in, Element* out) {
     for (std::size_t first = 0; first < tensor.count; first += most) {
         const std::size_t part = std::min(most, tensor.count - first);
         all.resize(part * static_cast<std::size_t>(size));
-        require(ddl_run_all_gather(tensor.ranks, in + first, all.data(), all.size() * sizeof(Element), DDL_UINT8));
+        require(ddl_run_all_gather(tensor.ranks, in + first, all.data(), all.size() * sizeof(Element), DDL_UINT8),
+                tensor.operation);
         for (std::size_t i = 0; i < part; ++i) {
             wide sum{};
             for (std::size_t each = i; each < all.size(); each += part) sum += static_cast<wide>(all[each]);

@@ -130,4 +130,4 @@ def barrier() -> None:
     """Returns when all ranks have called it."""
     plugin.require("barrier")
     import numpy
-    plugin.exchange("broadcast", [numpy.zeros(1, numpy.float32)])
+    plugin.exchange("broadcast", [numpy.zeros(1, numpy.float32)], caller="barrier")

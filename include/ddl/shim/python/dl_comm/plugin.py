@@ -73,12 +73,14 @@ def number(name, argument, value, least, most):
     return result
 
 
-def exchange(name, tensors, *team, root=0):
-    """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place. Returns the list of them, with a new array
-    for each that a framework does not let us change. Elements go in the order of C where an array's axes lie in another."""
+def exchange(name, tensors, *team, root=0, caller=None):
+    """`gradients` by a team, or `broadcast`, of all tensors in one exchange, in place, for `caller` if that is another. Returns the
+    list of them, with a new array for each that a framework does not let us change. Elements go in the order of C where an array's
+    axes lie in another."""
+    caller = caller or name
     with told(name, *team):
-        tensors = listed(name, tensors)
-        spans = [_span(name, place, tensors) for place in range(len(tensors))]
+        tensors = listed(caller, tensors)
+        spans = [_span(caller, place, tensors) for place in range(len(tensors))]
     count = len(spans)
     room = max(count, 1)
     pointers = (c_void_p * room)(*[span.address for span in spans])
@@ -86,7 +88,7 @@ def exchange(name, tensors, *team, root=0):
     types = (c_int * room)(*[TYPES[elements.NAMES[span.element]] for span in spans])
     call(name, (POINTER(c_void_p) * 1)(ctypes.cast(pointers, POINTER(c_void_p))),
          (POINTER(c_int) * 1)(ctypes.cast(lengths, POINTER(c_int))), (POINTER(c_int) * 1)(ctypes.cast(types, POINTER(c_int))),
-         (c_int * 1)(count), 1, *(team or [root]))
+         (c_int * 1)(count), 1, *(team or [root]), caller=caller)
     for tensor, span in zip(tensors, spans):
         if isinstance(tensor, numpy.ndarray) and span.owner is not tensor:
             numpy.asarray(tensor)[...] = span.owner

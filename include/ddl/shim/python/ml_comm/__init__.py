@@ -98,7 +98,8 @@ def gradients(arrays: typing.Sequence[typing.Any], teamID: int) -> typing.List[n
 
 def average(array: numpy.ndarray) -> numpy.ndarray:
     """Replaces an array by its average over all ranks, and returns it."""
-    return dl_comm.gradients([array], 0)[0]
+    dl_comm.plugin.require("average")
+    return dl_comm.plugin.exchange("gradients", [array], 0, caller="average")[0]
 
 
 def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -> int:
@@ -107,9 +108,9 @@ def check_buffers_match(arrays: typing.Sequence[typing.Any], verbose: int = 0) -
     with dl_comm.plugin.told("broadcast"):
         own = [each if isinstance(each, numpy.ndarray) else host_copy(each) for each in
                dl_comm.plugin.listed("check_buffers_match", arrays)]
-    roots = dl_comm.broadcast([numpy.array(each, order="C") for each in own], 0)
+    roots = dl_comm.plugin.exchange("broadcast", [numpy.array(each, order="C") for each in own], caller="check_buffers_match")
     differs = numpy.array([mine.tobytes() != first.tobytes() for mine, first in zip(own, roots)], numpy.float64)
-    dl_comm.gradients([differs], 0)
+    dl_comm.plugin.exchange("gradients", [differs], 0, caller="check_buffers_match")
     count = int((differs > 0).sum())
     if verbose and count and get_rank() == 0:
         print(f"ml_comm: arrays {numpy.flatnonzero(differs > 0).tolist()} differ between ranks", flush=True)

@@ -27,7 +27,7 @@ class Memory:
         pointer = ctypes.c_void_p()
         status = functions.allocate(communicator, max(nbytes, 1), ctypes.byref(pointer))
         if status != 0:
-            raise functions.failure(status)
+            raise functions.failure(status, "malloc")
         self._ddl_malloc_address = pointer.value
 
     @property
