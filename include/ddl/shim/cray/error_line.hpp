@@ -2,25 +2,26 @@
 #pragma once
 
 #include <ddl/shim/ddl.h>
+#include <ddl/text.hpp>
 
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <type_traits>
 
 namespace ddl::shim::cray {
 
-/// The words of this thread's last failure.
-inline std::string& last_words() {
-    static thread_local std::string words;
+/// The words of this thread's last failure. They have no destructor, for a program's own may call when this thread's have run.
+inline text& last_words() noexcept {
+    static thread_local text words;
     return words;
 }
+static_assert(std::is_trivially_destructible_v<text>);
 
 /// A line on stderr, for whoever called `function`.
 inline int failed(const char* function, const char* words) noexcept {
     std::fprintf(stderr, "dl_comm: %s: %s\n", function, words);
-    try {
-        last_words() = words;
-    } catch (const std::exception&) { last_words().clear(); }
+    last_words() = text{}.append("%s", words);
     return -1;
 }
 inline int failed(const char* function, const std::string& words) noexcept { return failed(function, words.c_str()); }
