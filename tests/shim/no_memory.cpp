@@ -24,7 +24,7 @@ ddl_status with_memory_for(int allocations, const Call& call) {
 /// Whether all ranks say so.
 bool everywhere(bool here) {
     std::uint8_t said = here;
-    REQUIRE_OK(ddl_run_allreduce(world(), &said, &said, 1, DDL_UINT8, DDL_MAXIMUM));
+    REQUIRE_OK(ddl_run_allreduce(world(), &said, &said, 1, DDL_UINT8, DDL_SUM));
     return said != 0;
 }
 
