@@ -4,6 +4,7 @@
 #include <ddl/shim/forks.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -64,6 +65,20 @@ public:
     static void raise(Object* object) noexcept {
         static_cast<handle*>(object)->users_.store(1, std::memory_order_release);
         static_cast<handle*>(object)->mark_.store(Object::its_kind, std::memory_order_release);
+    }
+
+    /// Calls `use(object)` for each object that is alive.
+    template <class Use>
+    static void each_alive(Use use) {
+        for (std::size_t i = 0;; ++i) {
+            Object* object = nullptr;
+            {
+                const std::lock_guard lock{forks::held_off()};  // which `use` may want to have itself
+                if (i == places().all.size()) return;
+                object = &places().all[i];
+            }
+            if (alive(object)) use(object);
+        }
     }
 
     /// False if it is dead already: of two threads that close it one does.

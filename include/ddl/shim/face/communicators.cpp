@@ -2,6 +2,7 @@
 #include <ddl/shim/calls.hpp>
 #include <ddl/shim/companion.hpp>
 #include <ddl/shim/options.hpp>
+#include <ddl/shim/process_end.hpp>
 
 #include <cstring>
 #include <pthread.h>
@@ -10,6 +11,24 @@ using namespace ddl::shim;
 using ddl::text;
 
 namespace ddl::shim {
+namespace {
+
+bool is_over_mpi(const ddl_communicator& ranks) noexcept {
+    return std::strcmp(ranks.known.transport.load(), "cluster") == 0;
+}
+
+/// When the process ends MPI does, too, while a thread of ours may be in it: what was started is waited for, as `ddl_close` does.
+void finish_over_mpi(int status) noexcept {
+    if (is_calling_back) return;  // in the very call that would be waited for
+    handle<ddl_communicator>::each_alive([status](ddl_communicator* ranks) {
+        if (ranks->started == 0 || !is_over_mpi(*ranks)) return;
+        tell_of_end(ranks, status);
+        const std::unique_lock lock{ranks->calls, std::try_to_lock};  // a thread that has it may never give it back now
+        if (lock && handle<ddl_communicator>::alive(ranks)) ranks->ranks->drain();
+    });
+}
+
+}  // namespace
 
 ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     static std::atomic<std::uint64_t> opened{0};
@@ -35,6 +54,9 @@ ddl_communicator* hold(std::unique_ptr<backend> ranks) {
     made->known.forks = forks::so_far();
     made->ranks = std::move(ranks);
     handle<ddl_communicator>::raise(made);
+    if (is_over_mpi(*made)) {  // MPI has started by now, and is ended after that
+        [[maybe_unused]] static const bool told = (at_end_of_this_process<finish_over_mpi>(), true);
+    }
     return made;
 }
 
