@@ -21,8 +21,8 @@ ddl_status with_memory_for(int allocations, const Call& call) {
     return status;
 }
 
-/// Whether all ranks say so.
-bool everywhere(bool here) {
+/// Whether any rank says so.
+bool anywhere(bool here) {
     std::uint8_t said = here;
     REQUIRE_OK(ddl_run_allreduce(world(), &said, &said, 1, DDL_UINT8, DDL_SUM));
     return said != 0;
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_finds_no_memory_is_not_begun_and_the_others_hea
         const auto start = [&] { return ddl_start_allreduce(ranks, &value, &value, 1, DDL_FLOAT, DDL_SUM, &request); };
         const bool last = rank() == size() - 1;
         const ddl_status status = last ? with_memory_for(allocations, start) : start();
-        lacks = everywhere(status != DDL_OK);
+        lacks = anywhere(status != DDL_OK);
         if (status != DDL_OK) {
             expect_failure(DDL_OUT_OF_MEMORY, "no memory is left", status);
             BOOST_TEST(last);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(the_others_hear_of_tensors_for_which_there_is_no_list) {
         const auto run = [&] { return ddl_run_allreduce_n(ranks, data, counts, 2, DDL_FLOAT, DDL_SUM); };
         const bool last = rank() == size() - 1;
         const ddl_status status = last ? with_memory_for(allocations, run) : run();
-        lacks = everywhere(status != DDL_OK);
+        lacks = anywhere(status != DDL_OK);
         times += lacks;
         if (lacks) {
             if (last) expect_failure(DDL_OUT_OF_MEMORY, "no", status);
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(the_others_hear_of_a_split_that_finds_no_memory) {
         if (last && status != DDL_OK) expect_failure(DDL_OUT_OF_MEMORY, "no memory is left", status);
         if (status == DDL_OK) status = ddl_run_barrier(part);  // where those hear of it who were done
         BOOST_TEST(status != DDL_TIMEOUT);
-        lacks = everywhere(status != DDL_OK);
+        lacks = anywhere(status != DDL_OK);
         BOOST_TEST((status != DDL_OK) == lacks);
         REQUIRE_OK(ddl_close(part));
         REQUIRE_OK(ddl_close(ranks));
