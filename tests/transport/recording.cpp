@@ -9,7 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
+#include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "../collective/require.hpp"
 
@@ -468,4 +470,22 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_split_is_named_at_the_deadline
     BOOST_TEST((failure.code() == ddl::errc::timeout));
     BOOST_TEST(std::string(failure.what()).find("rank 1 did not arrive within 2 s") != std::string::npos,
                failure.what());
+}
+
+BOOST_AUTO_TEST_CASE(a_body_may_leave_with_an_exception_while_its_nonblocking_call_is_under_way) {
+    std::array<std::atomic<bool>, 2> begun{};  // relaxed: they put nothing in order
+    const auto body = [&](recording& wire) {
+        std::atomic<bool>& here = begun[static_cast<std::size_t>(wire.rank())];
+        wire.queue().push([&wire, &here] {
+            const std::byte value{};
+            for (int i = 0; i < 200; ++i) {
+                auto sent = wire.send(1 - wire.rank(), &value, 1, 1);
+                here.store(true, std::memory_order_relaxed);
+                wait(wire, sent);
+            }
+        });
+        while (!here.load(std::memory_order_relaxed)) std::this_thread::yield();
+        throw std::domain_error("the body's own");
+    };
+    BOOST_CHECK_THROW(recording::run(2, body), std::domain_error);
 }

@@ -9,6 +9,7 @@
 #include <ddl/transport/scratch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -81,9 +82,10 @@ public:
     }
 
     recording(recording&& from) noexcept
-        : network_{(settle(from.queue_), from.network_)}, rank_{from.rank_}, told_{from.told_}, chosen_{from.chosen_},
-          sends_left_{from.sends_left_}, turn_{from.turn_}, chance_{from.chance_}, lanes_{std::move(from.lanes_)},
-          log_{std::move(from.log_)}, scratch_{std::move(from.scratch_)}, queue_{std::move(from.queue_)} {}
+        : network_{(settle(from.queue_), from.network_)}, rank_{from.rank_}, told_{from.told_.load()},
+          sends_left_{from.sends_left_.load()}, chosen_{from.chosen_}, turn_{from.turn_}, chance_{from.chance_},
+          lanes_{std::move(from.lanes_)}, log_{std::move(from.log_)}, scratch_{std::move(from.scratch_)},
+          queue_{std::move(from.queue_)} {}
     ~recording() {
         if (queue_) queue_->finish();  // its calls still use the rest
     }
@@ -188,7 +190,7 @@ public:
 private:
     void heed_fault(const call_site& where) {
         if (const fault* const known = network_->failed())
-            throw std::exchange(told_, true) ? still_broken(*known, where, rank_) : peer_gave_up(*known, where, rank_);
+            throw told_.exchange(true) ? still_broken(*known, where, rank_) : peer_gave_up(*known, where, rank_);
     }
 
     /// A receive that waits for its message. Known to its rank alone.
@@ -274,9 +276,10 @@ private:
 
     std::shared_ptr<mailboxes> network_;
     int rank_;
-    bool told_ = false;  // whether this rank knows of the failure
+    // these two are atomic: of a body that throws the others are told beside calls of the queue's thread
+    std::atomic<bool> told_ = false;  // whether this rank knows of the failure
+    std::atomic<std::size_t> sends_left_ = static_cast<std::size_t>(-1);
     options chosen_;
-    std::size_t sends_left_ = static_cast<std::size_t>(-1);
     std::uint64_t turn_ = 0;
     std::mt19937_64 chance_;
     std::map<std::pair<int, int>, lane> lanes_;  // by (peer, tag)
