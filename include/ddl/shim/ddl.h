@@ -24,11 +24,11 @@
  * in which they came, and that order must be the same on all ranks: threads that call side by side take a communicator each.
  * Cancel none that may be in a call (pthread_cancel): that ends the process. `ddl_interrupt` ends a call.
  *
- * `in` and `out` hold elements in contiguous memory of this process, or of a CUDA device of its; what a device has then
- * passes through the host, after what its default stream was given. In place they are the same pointer where both hold the
- * whole vector (allreduce, reduce, all-to-all); where one of them holds a block, it is this rank's block of the other. They do
- * not overlap otherwise. `count` counts the elements of the whole vector, on every rank. Buffers belong to a call until it
- * is done. */
+ * `in` and `out` hold elements in contiguous memory, aligned as their type asks, of this process or of a CUDA device of its;
+ * what a device has then passes through the host, after what its default stream was given. In place they are the same pointer
+ * where both hold the whole vector (allreduce, reduce, all-to-all); where one of them holds a block, it is this rank's block of
+ * the other. They do not overlap otherwise. `count` counts the elements of the whole vector, on every rank. Buffers belong to a
+ * call until it is done. */
 
 #if defined(__GNUC__)
 #define DDL_API __attribute__((visibility("default")))
@@ -138,7 +138,7 @@ DDL_API ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_co
 /** A communicator of the ranks that pass the same `color`, 0 or more, ordered by `key`, then by rank. All ranks call it. */
 DDL_API ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part);
 /** Lets go of a communicator; its plans can no longer be run, its requests are waited for, which `ddl_interrupt` may end. NULL
- * does nothing. */
+ * does nothing. Over MPI a process that ends without it waits for its requests, too. */
 DDL_API ddl_status ddl_close(ddl_communicator* ranks);
 
 /** This process's rank, the number of ranks; the same among the ranks of this process's node. -1 if it is no communicator. */
