@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ddl/allreduce.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <barrier>
+#include <chrono>
+#include <span>
+#include <thread>
 
 #include "../collective/places.hpp"
 #include "../collective/require.hpp"
@@ -54,5 +59,21 @@ BOOST_AUTO_TEST_CASE(a_failure_is_told_on_all_levels) {
         require_error(ddl::errc::broken, "it is over", [&] { all.node().begin(here); });
         require_error(ddl::errc::broken, "it is over", [&] { all.wire().node().begin(here); });
         require_error(ddl::errc::broken, "it is over", [&] { all.wire().wire().begin(here); });
+    });
+}
+
+BOOST_AUTO_TEST_CASE(one_that_ends_has_carried_out_what_was_pending) {
+    threads::run(1, [](threads& node) {
+        recording::run(1, [&](recording& wire) {
+            int value = 3;
+            ddl::request pending;
+            {
+                layered both{node, wire};
+                node.queue().push([] { std::this_thread::sleep_for(std::chrono::milliseconds{200}); });
+                pending = ddl::allreduce_async(both, std::span{&value, 1});
+            }
+            require(pending.is_over(), "its destructor waits for its calls, which refer to it");
+            pending.wait();
+        });
     });
 }

@@ -21,6 +21,13 @@ public:
     static constexpr const char* name = "layered";
 
     layered(Node& node, Wire& wire) noexcept : node_{node}, wire_{wire} {}
+    layered(const layered&) noexcept = default;
+    /// Carries out its pending calls, which refer to it.
+    ~layered() {
+        try {
+            if (call_queue& ours = queue(); !ours.is_of_parent()) ours.drain();
+        } catch (const error&) {}  // of a level that was moved from there are none
+    }
 
     int rank() const noexcept { return wire_.rank() * node_.size() + node_.rank(); }
     int size() const noexcept { return wire_.size() * node_.size(); }
