@@ -5,10 +5,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <pthread.h>
 #include <stdexcept>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using ddl::call_queue;
@@ -30,6 +34,24 @@ bool carries_out(call_queue& queue, Then then) {
     }
     return false;
 }
+
+/// How a process ends in which `body(queue)` runs, and the queue is one that goes with the process.
+template <class Body>
+int status_of_process(Body body) {
+    std::cout.flush();  // which both would write
+    const pid_t child = ::fork();
+    if (child == 0) {
+        for (const int signal : {SIGALRM, SIGABRT}) std::signal(signal, SIG_DFL);
+        ::alarm(60);
+        static call_queue queue;
+        body(queue);
+        ::_exit(1);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    return status;
+}
+bool has_exited_with(int status, int expected) { return WIFEXITED(status) && WEXITSTATUS(status) == expected; }
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(calls_are_carried_out_in_their_order_whoever_does_so) {
@@ -271,4 +293,33 @@ BOOST_AUTO_TEST_CASE(a_queue_that_ends_waits_for_what_was_set_going) {
         BOOST_TEST(looks == 5);
         BOOST_TEST(last.test());
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_call_may_end_the_process_whoever_carries_it_out) {
+    const int by_thread = status_of_process([](call_queue& queue) {
+        queue.push([] { std::exit(3); });
+        ::pause();
+    });
+    BOOST_TEST(has_exited_with(by_thread, 3));
+    const int by_who_waits = status_of_process([](call_queue& queue) {
+        for (int attempt = 0; attempt < 1000; ++attempt)
+            queue
+                .push([waits = std::this_thread::get_id()] {
+                    if (std::this_thread::get_id() == waits) std::exit(3);
+                })
+                .wait();
+    });
+    BOOST_TEST(has_exited_with(by_who_waits, 3));
+}
+
+BOOST_AUTO_TEST_CASE(so_may_who_is_called_back) {
+    const int status = status_of_process([](call_queue& queue) {
+        std::atomic<bool> gate = false;
+        const auto done = queue.push([&] { gate.wait(false); });
+        done.on_completion([](const std::exception_ptr&) { std::exit(3); });
+        gate = true;
+        gate.notify_one();
+        ::pause();
+    });
+    BOOST_TEST(has_exited_with(status, 3));
 }

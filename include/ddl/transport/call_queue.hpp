@@ -34,17 +34,18 @@ public:
     call_queue(const call_queue&) = delete;
     call_queue& operator=(const call_queue&) = delete;
 
-    /// In a process made by fork the line stays: its thread, which may have held its locks just then, is the parent's.
+    /// In a process made by fork the line stays: its thread, which may have held its locks just then, is the parent's. So it does
+    /// where a call has ended the process, whose thread may be the one that waits in it.
     ~call_queue() {
-        finish();
-        if (!is_of_parent()) return;
+        if (!is_of_parent() && line_->finish()) return;
         static auto& kept = *new std::list<std::shared_ptr<line>>;
         kept.push_back(std::move(line_));
     }
 
-    /// Carries out what is left, then ends the thread. To be called while the communicator is still whole.
+    /// Carries out what is left, then ends the thread. To be called while the communicator is still whole. Does nothing in a call of
+    /// its own, from which nobody comes back: it has ended the process.
     void finish() noexcept {
-        if (!is_of_parent()) line_->finish();
+        if (!is_of_parent()) (void)line_->finish();
     }
 
     /// `settled`, if there is one, says whether what the call has set going has ended, too; only then is the request done. It
@@ -105,14 +106,18 @@ private:
         /// `shares_core`: the thread, with one that computes.
         explicit line(bool shares_core) : shares_core_{shares_core} {}
 
-        void finish() noexcept {
-            if (!worker_.joinable()) return;
+        /// False in a call of its own.
+        bool finish() noexcept {
+            if (!worker_.joinable()) return true;
+            const std::thread::id here = std::this_thread::get_id();
+            if (here == worker_.get_id() || here == carried_by_.load(std::memory_order_relaxed)) return false;
             {
                 const std::lock_guard lock{mutex_};
                 closing_ = true;
             }
             wanted_.notify_one();
             worker_.join();
+            return true;
         }
 
         /// Starts it, if it can be had.
