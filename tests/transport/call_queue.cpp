@@ -201,6 +201,22 @@ BOOST_AUTO_TEST_CASE(a_call_may_drain_another_queue) {
     BOOST_TEST(calls == 2);
 }
 
+BOOST_AUTO_TEST_CASE(all_queues_are_drained_but_the_one_in_a_call_of_which_that_is_asked) {
+    call_queue one;
+    call_queue other;
+    bool called = false;
+    const auto asked = one.push([&] {
+        const auto done = other.push([&] { called = true; });
+        call_queue::drain_all();
+        BOOST_TEST(done.is_over());
+    });
+    const auto last = one.push([] {});
+    asked.wait();
+    BOOST_TEST(called);
+    call_queue::drain_all();
+    BOOST_TEST(last.is_over());
+}
+
 BOOST_AUTO_TEST_CASE(what_is_left_is_carried_out_before_the_queue_goes) {
     int calls = 0;
     ddl::request last;

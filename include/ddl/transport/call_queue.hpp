@@ -10,10 +10,14 @@
 #include <chrono>
 #include <deque>
 #include <list>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
+#include <pthread.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace ddl {
 
@@ -66,6 +70,18 @@ public:
     /// Blocks until all calls so far have been carried out. Their errors belong to their requests.
     void drain() { line_->drain(); }
 
+    /// The same of all queues of this process, but of the one in a call of which this thread may be.
+    static void drain_all() {
+        std::vector<std::shared_ptr<line>> lines;
+        {
+            const std::lock_guard lock{with_threads::all().mutex};
+            for (const std::weak_ptr<line>& each : with_threads::all().lines)
+                if (std::shared_ptr<line> here = each.lock()) lines.push_back(std::move(here));
+        }
+        for (const std::shared_ptr<line>& each : lines)
+            if (!each->has_called()) each->drain();
+    }
+
     /// Whether this thread is one that a queue has made.
     static bool is_its_thread() noexcept { return is_its_thread_; }
 
@@ -101,16 +117,21 @@ private:
     ///
     /// To wake a thread takes longer than a short call. A program that waits for its calls at once has carried them out by then:
     /// so behind such a call the thread dozes for some time. It looks by itself now and then, and no call wakes it.
-    class line final : public request::carrier {
+    class line final : public request::carrier, public std::enable_shared_from_this<line> {
     public:
         /// `shares_core`: the thread, with one that computes.
         explicit line(bool shares_core) : shares_core_{shares_core} {}
 
+        /// Whether this thread is its own, or in a call of it.
+        bool has_called() const noexcept {
+            const std::thread::id here = std::this_thread::get_id();
+            return here == own_.load(std::memory_order_relaxed) || here == carried_by_.load(std::memory_order_relaxed);
+        }
+
         /// False in a call of its own.
         bool finish() noexcept {
             if (!worker_.joinable()) return true;
-            const std::thread::id here = std::this_thread::get_id();
-            if (here == worker_.get_id() || here == carried_by_.load(std::memory_order_relaxed)) return false;
+            if (has_called()) return false;
             {
                 const std::lock_guard lock{mutex_};
                 closing_ = true;
@@ -124,7 +145,10 @@ private:
         bool has_thread() noexcept {
             if (worker_.joinable()) return true;
             try {
+                std::list<std::weak_ptr<line>> own{weak_from_this()};
                 worker_ = start_(*this);
+                own_.store(worker_.get_id(), std::memory_order_relaxed);
+                with_threads::all().take(own);
             } catch (const std::exception&) { return false; }  // before it there is no call that another would overtake
             return true;
         }
@@ -279,6 +303,26 @@ private:
         std::condition_variable wanted_;   // by the thread
         std::condition_variable changed_;  // for those who drain
         std::thread worker_;
+        std::atomic<std::thread::id> own_{};  // its, for those who ask beside who ends it
+    };
+
+    /// The lines of this process that have a thread, in the list from then on; no fork comes while it changes.
+    struct with_threads {
+        std::mutex mutex;
+        std::list<std::weak_ptr<line>> lines;
+        with_threads() {
+            (void)::pthread_atfork([] { all().mutex.lock(); }, [] { all().mutex.unlock(); },
+                                   [] { all().mutex.unlock(); });
+        }
+        static with_threads& all() {
+            static with_threads& kept = *new with_threads;  // stays: communicators may be static
+            return kept;
+        }
+        void take(std::list<std::weak_ptr<line>>& own) noexcept {
+            const std::lock_guard lock{mutex};
+            std::erase_if(lines, [](const std::weak_ptr<line>& each) { return each.expired(); });
+            lines.splice(lines.end(), own);
+        }
     };
 
     static constexpr std::chrono::microseconds between_looks{20};  // at what has been set going

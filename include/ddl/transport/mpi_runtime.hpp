@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/transport/call_queue.hpp>
 #include <ddl/transport/fault.hpp>
 #include <ddl/transport/patience.hpp>
 
@@ -35,9 +36,9 @@ namespace ddl {
 /// are gone.
 ///
 /// MPI can be started and ended once in a process. Who starts it ends it: a program that called `MPI_Init` keeps that
-/// duty, and if `start` had to do it, MPI is finalised when the process exits, or unloads the library that did. Errors
-/// of MPI then return; a program that started MPI itself decides that with the error handler of MPI_COMM_WORLD, where
-/// MPICH's `MPI_Test` looks for it.
+/// duty, and if `start` had to do it, MPI is finalised when the process exits, or unloads the library that did, once pending
+/// calls have been carried out. Errors of MPI then return; a program that started MPI itself decides that with the error
+/// handler of MPI_COMM_WORLD, where MPICH's `MPI_Test` looks for it.
 class mpi_runtime {
 public:
     /// Whether MPI calls are allowed at all.
@@ -202,6 +203,7 @@ private:
         session& operator=(const session&) = delete;
         ~session() {
             if (!is_ours || ::getpid() != process || !is_up()) return;  // MPI of a process that forked is that one's
+            call_queue::drain_all();  // whose communicators may go later, or never, and whose calls may be in MPI
             sweep();
             MPI_Finalize();
         }
