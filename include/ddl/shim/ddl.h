@@ -138,7 +138,7 @@ DDL_API ddl_status ddl_open_mpi(const void* communicator, double seconds, ddl_co
 /** A communicator of the ranks that pass the same `color`, 0 or more, ordered by `key`, then by rank. All ranks call it. */
 DDL_API ddl_status ddl_split(ddl_communicator* ranks, int color, int key, ddl_communicator** part);
 /** Lets go of a communicator; its plans can no longer be run, its requests are waited for, which `ddl_interrupt` may end. NULL
- * does nothing. Over MPI a process that ends without it waits for its requests, too. */
+ * does nothing. Over MPI a process that ends without it waits for its requests, too, and ends the calls of its other threads. */
 DDL_API ddl_status ddl_close(ddl_communicator* ranks);
 
 /** This process's rank, the number of ranks; the same among the ranks of this process's node. -1 if it is no communicator. */

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 /// What a `ddl_communicator*` points to.
@@ -39,8 +40,8 @@ struct ddl_communicator : ddl::shim::handle<ddl_communicator> {
         std::atomic<int> rank, size, local_rank, local_size;
         std::atomic<const char*> transport;
     } known{};
-    std::atomic<int> started{0};       // nonblocking calls under way
-    std::atomic<bool> running{false};  // whether a blocking one is
+    std::atomic<int> started{0};             // nonblocking calls under way
+    std::atomic<std::thread::id> running{};  // who is in a blocking one; none if nobody is
     std::atomic<bool> interrupted{false};
 };
 
@@ -81,14 +82,15 @@ inline ddl_status refused_in_callback(const char* operation, int rank) noexcept 
 class under_way {
 public:
     explicit under_way(ddl_communicator& ranks) noexcept : running_{ranks.running} {
-        running_.store(true, std::memory_order_relaxed);  // who interrupts may be early or late anyway
+        // who interrupts may be early or late anyway
+        running_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
     under_way(const under_way&) = delete;
     under_way& operator=(const under_way&) = delete;
-    ~under_way() { running_.store(false, std::memory_order_relaxed); }
+    ~under_way() { running_.store({}, std::memory_order_relaxed); }
 
 private:
-    std::atomic<bool>& running_;
+    std::atomic<std::thread::id>& running_;
 };
 
 /// Makes the handle of a communicator that was just opened.

@@ -20,9 +20,9 @@ void at_end_of_this_process() noexcept {
         reinterpret_cast<void*>(static_cast<std::intptr_t>(::getpid())));
 }
 
-/// Tells the others of an end that is a failure: over MPI they would wait for this process, and it for them.
-inline void tell_of_end(ddl_communicator* world, int status) noexcept {
-    if (status != 0) ddl_abort(world, text{}.append("its process ended with status %d", status).c_str());
+/// Tells the others of an end that is a failure, as it is `amid` a call: over MPI they would wait for this process, and it for them.
+inline void tell_of_end(ddl_communicator* world, int status, bool amid = false) noexcept {
+    if (status != 0 || amid) ddl_abort(world, text{}.append("its process ended with status %d", status).c_str());
 }
 
 }  // namespace ddl::shim

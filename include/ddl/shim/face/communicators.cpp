@@ -3,6 +3,7 @@
 #include <ddl/shim/companion.hpp>
 #include <ddl/shim/options.hpp>
 #include <ddl/shim/process_end.hpp>
+#include <ddl/transport/patience.hpp>
 
 #include <cstring>
 #include <pthread.h>
@@ -17,12 +18,22 @@ bool is_over_mpi(const ddl_communicator& ranks) noexcept {
     return std::strcmp(ranks.known.transport.load(), "cluster") == 0;
 }
 
-/// When the process ends MPI does, too, while a thread of ours may be in it: what was started is waited for, as `ddl_close` does.
+/// Whether another thread is in a blocking call, and so in MPI.
+bool is_left_in_call(const ddl_communicator& ranks) noexcept {
+    const std::thread::id who = ranks.running.load();
+    return who != std::thread::id{} && who != std::this_thread::get_id();
+}
+
+/// When the process ends MPI does, too, while a thread may be in it: what was started is waited for, as `ddl_close` does, and a call
+/// in which the program leaves a thread behind is ended.
 void finish_over_mpi(int status) noexcept {
     if (is_calling_back) return;  // in the very call that would be waited for
     handle<ddl_communicator>::each_alive([status](ddl_communicator* ranks) {
-        if (ranks->started == 0 || !is_over_mpi(*ranks)) return;
-        tell_of_end(ranks, status);
+        const bool is_left = is_left_in_call(*ranks);
+        if ((ranks->started == 0 && !is_left) || !is_over_mpi(*ranks)) return;
+        tell_of_end(ranks, status, is_left);
+        ddl::patience leaving{ddl::limit_of_leaver};
+        while (is_left_in_call(*ranks) && !(leaving.pause() && leaving.expired())) {}
         const std::unique_lock lock{ranks->calls, std::try_to_lock};  // a thread that has it may never give it back now
         if (lock && handle<ddl_communicator>::alive(ranks)) ranks->ranks->drain();
     });
@@ -299,7 +310,8 @@ ddl_status ddl_set_options(ddl_communicator* ranks, const char* words) {
 
 ddl_status ddl_interrupt(ddl_communicator* ranks) {
     return with_lock(&ddl_communicator::end, ranks, "interrupt", [&]() noexcept -> ddl_status {
-        if (ranks->started.load() == 0 && !ranks->running.load()) return DDL_OK;  // no call is under way
+        if (ranks->started.load() == 0 && ranks->running.load() == std::thread::id{})
+            return DDL_OK;  // no call is under way
         ranks->interrupted = true;
         ranks->ranks->interrupt(nullptr);
         return DDL_OK;
