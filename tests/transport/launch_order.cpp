@@ -4,7 +4,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <array>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 constexpr ddl::timeout soon{0.01};
@@ -71,4 +76,22 @@ BOOST_AUTO_TEST_CASE(two_groups_launch_in_one_order_on_both_devices) {
     for (std::thread& each : members) each.join();
     BOOST_TEST(devices[0].size() == 2U * launches);
     BOOST_TEST(devices[0] == devices[1]);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_may_end_while_a_thread_waits_for_a_turn) {
+    std::cout.flush();  // which both would write
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::signal(SIGALRM, SIG_DFL);
+        ::alarm(60);
+        static auto& first = *new ddl::launch_order::turns{1};
+        static auto& second = *new ddl::launch_order::turns{1};
+        if (!first.enter(patient)) ::_exit(1);
+        std::thread{[] { (void)second.enter(ddl::timeout{600}); }}.detach();
+        ::usleep(200'000);  // so that it waits by now
+        std::exit(3);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 3));
 }

@@ -18,7 +18,7 @@ namespace ddl {
 class launch_order {
 public:
     static launch_order& of_process() {
-        static launch_order one;
+        static launch_order& one = *new launch_order;  // stays: the end of a condition waits for who waits for it
         return one;
     }
 
