@@ -145,10 +145,11 @@ private:
         bool has_thread() noexcept {
             if (worker_.joinable()) return true;
             try {
+                with_threads& known = with_threads::all();
                 std::list<std::weak_ptr<line>> own{weak_from_this()};
                 worker_ = start_(*this);
                 own_.store(worker_.get_id(), std::memory_order_relaxed);
-                with_threads::all().take(own);
+                known.take(own);
             } catch (const std::exception&) { return false; }  // before it there is no call that another would overtake
             return true;
         }
