@@ -475,16 +475,16 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_split_is_named_at_the_deadline
 BOOST_AUTO_TEST_CASE(a_body_may_leave_with_an_exception_while_its_nonblocking_call_is_under_way) {
     std::array<std::atomic<bool>, 2> begun{};  // relaxed: they put nothing in order
     const auto body = [&](recording& wire) {
-        std::atomic<bool>& here = begun[static_cast<std::size_t>(wire.rank())];
-        wire.queue().push([&wire, &here] {
+        std::atomic<bool>& started = begun[static_cast<std::size_t>(wire.rank())];
+        wire.queue().push([&wire, &started] {
             const std::byte value{};
             for (int i = 0; i < 200; ++i) {
                 auto sent = wire.send(1 - wire.rank(), &value, 1, 1);
-                here.store(true, std::memory_order_relaxed);
+                started.store(true, std::memory_order_relaxed);
                 wait(wire, sent);
             }
         });
-        while (!here.load(std::memory_order_relaxed)) std::this_thread::yield();
+        while (!started.load(std::memory_order_relaxed)) std::this_thread::yield();
         throw std::domain_error("the body's own");
     };
     BOOST_CHECK_THROW(recording::run(2, body), std::domain_error);
