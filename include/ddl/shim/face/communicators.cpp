@@ -24,8 +24,8 @@ bool is_left_in_call(const ddl_communicator& ranks) noexcept {
     return who != std::thread::id{} && who != std::this_thread::get_id();
 }
 
-/// When the process ends MPI does, too, while a thread may be in it: what was started is waited for, as `ddl_close` does, and a call
-/// in which the program leaves a thread behind is ended.
+/// When the process ends MPI does, too, while a thread may be in it: a call in which the program leaves one behind is ended. What was
+/// started `mpi_runtime` waits for.
 void finish_over_mpi(int status) noexcept {
     if (is_calling_back) return;  // in the very call that would be waited for
     handle<ddl_communicator>::each_alive([status](ddl_communicator* ranks) {
@@ -34,8 +34,6 @@ void finish_over_mpi(int status) noexcept {
         tell_of_end(ranks, status, is_left);
         ddl::patience leaving{ddl::limit_of_leaver};
         while (is_left_in_call(*ranks) && !(leaving.pause() && leaving.expired())) {}
-        const std::unique_lock lock{ranks->calls, std::try_to_lock};  // a thread that has it may never give it back now
-        if (lock && handle<ddl_communicator>::alive(ranks)) ranks->ranks->drain();
     });
 }
 
