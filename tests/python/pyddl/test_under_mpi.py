@@ -137,6 +137,17 @@ def test_ranks_of_this_host_beside_mpi4py(ranks):
     assert sorted(lines) == ["0 2 0 2", "1 2 1 2"]
 
 
+def test_a_program_in_another_folder_than_its_libraries_were_named_from(mpirun, environment, tmp_path):
+    folders = [os.path.relpath(folder, tmp_path) for folder in environment["DDL_LIBRARY_PATH"].split(os.pathsep) if folder]
+    done = mpirun(1, """
+import os, pyddl
+os.chdir("/")
+pyddl.init()
+pyddl.finalize()
+""", preamble="", variables={"DDL_LIBRARY_PATH": os.pathsep.join(folders)})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_launcher_of_another_mpi_is_told(mpirun):
     name = "PMI_SIZE" if conftest.IS_OPEN_MPI else "OMPI_COMM_WORLD_SIZE"
     done = mpirun(1, f"""

@@ -5,18 +5,27 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace ddl::shim {
 namespace {
 
 /// The folder of this library, with a slash behind it; "" if the system does not know.
-std::string own_folder() {
+std::string found_folder() {
     Dl_info own{};
     if (::dladdr(reinterpret_cast<void*>(&load_companion), &own) == 0 || own.dli_fname == nullptr) return "";
-    const std::string path = own.dli_fname;
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    std::error_code unknown;
+    return std::filesystem::absolute(own.dli_fname, unknown).remove_filename().string();
 }
+
+/// The same, found when this library is loaded: its path may be a relative one, and programs go to other folders.
+const std::string& own_folder() {
+    static const std::string& folder = *new std::string{found_folder()};
+    return folder;
+}
+[[maybe_unused]] const std::string& found_in_time = own_folder();
 
 /// `MPI_Initialized` or `MPI_Finalized` of a library that this process has loaded, however it did.
 using asked_of_mpi = int (*)(int*);
@@ -37,7 +46,7 @@ const companion* found_companion(text& why) noexcept {
         return nullptr;
     }
     try {
-        const std::string path = own_folder().append(file);
+        const std::string path = own_folder() + std::string{file};
         void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {
             why.append("%s", ::dlerror());
