@@ -108,6 +108,8 @@ with refused(TypeError, f"ddl.init, rank {rank}: options is None; pass words suc
     lines = sorted(done.stdout.splitlines())
     assert [line for line in lines if "rank" in line] == [f"DDL: rank {rank} of 3, gpuid {rank}, hosts 1" for rank in range(3)]
     assert sum("DDL_OPTIONS is not set" in line for line in lines) == 1
+    done = ddlrun("--no_ddloptions", "--accelerators", 3, "sh", "-c", 'exec "$0" "$1" >&-', sys.executable, path)  # as daemons have it
+    assert done.returncode == 0 and done.stdout == "", done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("limit, sizes, groups", [

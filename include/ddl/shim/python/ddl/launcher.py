@@ -3,7 +3,6 @@
 
 import multiprocessing
 import os
-import sys
 
 _ALONE = {"RANK": 0, "SIZE": 1, "LOCAL_RANK": 0, "LOCAL_SIZE": 1}
 
@@ -57,9 +56,8 @@ def num_hosts() -> int:
 
 
 def say(words: str) -> None:
-    """Prints a line in one piece: those of several ranks come side by side."""
-    sys.stdout.write(f"DDL: {words}\n")
-    sys.stdout.flush()
+    """Prints a line in one piece, for those of several ranks come side by side; nothing where the output is closed."""
+    print(f"DDL: {words}\n", end="", flush=True)
 
 
 def _value(name):
