@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <numeric>
 #include <optional>
+#include <sched.h>
 #include <thread>
 
 #include "children.hpp"
@@ -255,6 +256,17 @@ BOOST_AUTO_TEST_CASE(and_so_does_rank_0) {
         BOOST_TEST(result.is(ddl::errc::system), result);
         BOOST_TEST(result.mentions("ulimit -f"), result);
     }
+}
+
+BOOST_AUTO_TEST_CASE(where_there_is_no_proc_it_is_asked_for) {
+    const outcome result = one([job = fresh_job()] {
+        constexpr const char* without_proc = "/etc";
+        if (::chroot(without_proc) != 0 && (::unshare(CLONE_NEWUSER) != 0 || ::chroot(without_proc) != 0)) return;
+        ddl::shared_memory{job, 0, 1};
+    });
+    if (result.how == outcome::returned) return;  // the system lets nobody go there
+    BOOST_TEST(result.is(ddl::errc::system), result);
+    BOOST_TEST(result.mentions("mount it"), result);
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_rank_0_is_named_too) {

@@ -217,6 +217,9 @@ private:
         char path[32];
         std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.number());
         descriptor again{::open(path, O_RDWR | O_CLOEXEC)};
+        if (!again && errno == ENOENT)
+            throw error(errc::system, operation, rank, -1,
+                        "this process finds no /proc of its own, by which it opens the job's file; mount it");
         if (!again) throw refused_by_system(operation, rank, path);
         return again;
     }
