@@ -363,3 +363,18 @@ pyddl.allreduce(np.ones(3))
 pyddl.finalize()
 """, preamble=WITHOUT_INIT.partition("rank, size")[0]).strip() for left in range(8)}
     assert {"none", "ours"} <= seen <= {"none", "ours", "the library's"}
+
+
+def test_closed_streams_stay_closed(python):
+    """The library, and others, write to them all the same: into a socket that nobody empties, until there is no more room."""
+    python("""
+streams = [os.dup(each) for each in range(3)]
+for each in range(3):
+    os.close(each)
+pyddl.init()
+taken = [each for each in range(3) if os.path.exists(f"/proc/self/fd/{each}")]
+for each, stream in enumerate(streams):
+    os.dup2(stream, each)
+assert not taken, taken
+pyddl.finalize()
+""", preamble=WITHOUT_INIT.partition("rank, size")[0])

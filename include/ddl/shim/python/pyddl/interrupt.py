@@ -9,6 +9,7 @@ A collective that was under way when KeyboardInterrupt came, and that nobody wai
 """
 
 import ctypes
+import fcntl
 import os
 import signal
 import socket
@@ -56,13 +57,21 @@ def _put(handler):
         signal.signal(signal.SIGINT, handler)
 
 
+def _above_streams(end):
+    """The same socket, whose number is none of a standard stream: what has closed those writes to them all the same."""
+    if end.fileno() > 2:
+        return end
+    with end:
+        return socket.socket(fileno=fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
+
+
 class Watch:
     """Calls `end` when a SIGINT wants the main thread out of where it waits. To be made, and stopped, by the main thread."""
 
     def __init__(self, end, where):
         self._end = end
         try:
-            self._ear, self._mouth = socket.socketpair()
+            self._ear, self._mouth = map(_above_streams, socket.socketpair())
         except OSError as why:
             raise SystemRefusal(f"{where}: no descriptors to hear of Ctrl-C: {why}; raise their limit (ulimit -n)") from None
         self._mouth.setblocking(False)
