@@ -211,6 +211,7 @@ def test_without_the_library_the_import_says_what_to_do(environment):
     if done.returncode == 0:  # it is installed where the system looks
         return
     assert "ImportError: libddl.so cannot be loaded" in done.stderr and "DDL_LIBRARY_PATH" in done.stderr
+    assert "/nowhere/libddl.so: cannot open shared object file" in done.stderr
 
 
 def test_types_and_ops_have_the_numbers_of_the_c_header():

@@ -74,7 +74,8 @@ def candidates(name):
     # more than one where it is installed to be edited: the modules lie in the tree, what was built does not
     folders.extend(os.path.join(os.path.abspath(folder), "lib") for folder in sys.modules[__package__].__path__)
     for folder in folders:
-        yield from sorted(glob.glob(os.path.join(glob.escape(folder), name + "*")))
+        found = sorted(glob.glob(os.path.join(glob.escape(folder), name + "*")))
+        yield from found or [os.path.join(folder, name)]  # what the system says of that tells what is wrong with the folder
     yield name + ".0"
     yield name
 
