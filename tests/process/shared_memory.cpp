@@ -63,7 +63,7 @@ bool lost(const outcome& result, const char* who) {
 void set(const char* variable, const char* value) { ::setenv(variable, value, 1); }
 void clear_environment() {
     for (const char* variable : {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-                                 "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "DDL_JOB", "DDL_TIMEOUT"})
+                                 "PMI_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "DDL_JOB", "DDL_TIMEOUT"})
         ::unsetenv(variable);
 }
 }  // namespace
@@ -469,7 +469,7 @@ BOOST_AUTO_TEST_CASE(which_rank_of_how_many_of_which_job) {
     constexpr const char* pairs[][2] = {{"RANK", "WORLD_SIZE"},
                                         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                         {"PMI_RANK", "PMI_SIZE"},
-                                        {"SLURM_PROCID", "SLURM_NTASKS"}};
+                                        {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
     for (const auto& [rank_variable, size_variable] : pairs) {
         const std::string job = fresh_job();
         children ranks;
@@ -494,9 +494,20 @@ BOOST_AUTO_TEST_CASE(and_the_first_launcher_in_the_list_counts) {
         set("RANK", "0");
         set("WORLD_SIZE", "1");
         set("SLURM_PROCID", "3");
-        set("SLURM_NTASKS", "8");
+        set("SLURM_STEP_NUM_TASKS", "8");
         EXPECT(ddl::shared_memory{}.size() == 1);
         EXPECT(ddl::launcher::of_mpi().rank == 3);  // which RANK is no word of
+    });
+    BOOST_TEST(result.how == outcome::returned, result);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_the_script_of_a_batch_job_starts_without_srun_is_alone) {
+    const outcome result = one([] {
+        clear_environment();
+        set("SLURM_PROCID", "0");  // Slurm says so in the script, and of how many tasks srun would make
+        set("SLURM_NTASKS", "8");
+        set("DDL_TIMEOUT", "5");
+        EXPECT(ddl::shared_memory{}.size() == 1);
     });
     BOOST_TEST(result.how == outcome::returned, result);
 }

@@ -15,7 +15,7 @@ namespace ddl {
 /// What the program that started this process says of it, in environment variables.
 ///
 /// Rank and size: `RANK` and `WORLD_SIZE`, else those of Open MPI, of launchers that speak PMI (MPICH, Intel, Cray), or
-/// of Slurm; without any, one rank. `DDL_JOB`: a name for all ranks of one run ("ddl"). `DDL_TIMEOUT`: seconds (600).
+/// of srun; without any, one rank. `DDL_JOB`: a name for all ranks of one run ("ddl"). `DDL_TIMEOUT`: seconds (600).
 struct launcher {
     std::string_view job = "ddl";
     int rank = 0;
@@ -32,12 +32,14 @@ private:
     static constexpr pair pairs[] = {{"RANK", "WORLD_SIZE"},
                                      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                      {"PMI_RANK", "PMI_SIZE"},
-                                     {"SLURM_PROCID", "SLURM_NTASKS"}};
+                                     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
     static launcher by(std::span<const pair> variables) {
         launcher result;
         for (const auto& [rank, size] : variables) {
-            if (value(rank) == nullptr && value(size) == nullptr) continue;
+            // Slurm gives the script of a batch job a rank, too: it is one of a step where srun has started it
+            const bool is_none = value(rank) == nullptr || std::string_view{rank} == "SLURM_PROCID";
+            if (is_none && value(size) == nullptr) continue;
             result.size = number(size, 1, "a number of ranks, 1 or more");
             result.rank = number(rank, 0, "a rank, 0 or more");
             if (result.rank >= result.size)

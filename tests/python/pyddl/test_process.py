@@ -189,6 +189,8 @@ def test_numbers_before_init_are_the_launchers(ranks, python):
     lines = ranks(2, "say(pyddl.rank(), pyddl.size(), pyddl.local_rank(), pyddl.local_size())", preamble=WITHOUT_INIT)
     assert sorted(lines) == ["0 2 0 2", "1 2 1 2"]
     assert python("say(rank, size, pyddl.local_rank(), pyddl.local_size())", preamble=WITHOUT_INIT) == "0 1 0 1\n"
+    script = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}  # which no srun has made 8 of
+    assert python("say(rank, size)\npyddl.init()\nsay(pyddl.size())", preamble=WITHOUT_INIT, variables=script) == "0 1\n1\n"
     variables = {"OMPI_COMM_WORLD_LOCAL_RANK": "3"}
     assert python("say(pyddl.local_rank())", preamble=WITHOUT_INIT, variables=variables) == "3\n"
 
