@@ -62,8 +62,9 @@ bool lost(const outcome& result, const char* who) {
 
 void set(const char* variable, const char* value) { ::setenv(variable, value, 1); }
 void clear_environment() {
-    for (const char* variable : {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-                                 "PMI_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "DDL_JOB", "DDL_TIMEOUT"})
+    for (const char* variable :
+         {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
+          "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "DDL_JOB", "DDL_TIMEOUT"})
         ::unsetenv(variable);
 }
 }  // namespace
@@ -499,6 +500,29 @@ BOOST_AUTO_TEST_CASE(and_the_first_launcher_in_the_list_counts) {
         EXPECT(ddl::launcher::of_mpi().rank == 3);  // which RANK is no word of
     });
     BOOST_TEST(result.how == outcome::returned, result);
+}
+
+BOOST_AUTO_TEST_CASE(runs_at_one_time_are_told_apart) {
+    for (const bool by_slurm : {true, false}) {
+        const std::string name = fresh_job();
+        children ranks;
+        for (const int run : {0, 1})
+            for (const int rank : {0, 1})
+                ranks.start([&, run, rank] {
+                    const std::string own = name + std::to_string(run);
+                    clear_environment();
+                    set(by_slurm ? "SLURM_PROCID" : "OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str());
+                    set(by_slurm ? "SLURM_STEP_NUM_TASKS" : "OMPI_COMM_WORLD_SIZE", "2");
+                    set(by_slurm ? "SLURM_STEP_ID" : "PMIX_NAMESPACE", own.c_str());
+                    set("SLURM_JOB_ID", "7");
+                    set("DDL_TIMEOUT", "100");
+                    if (run != rank) sleep_for(0.3);  // so that ranks of different runs are there first
+                    ddl::shared_memory node;
+                    for (const std::uint64_t each : node.exchange(static_cast<std::uint64_t>(run), here))
+                        EXPECT(each == static_cast<std::uint64_t>(run));
+                });
+        for (const outcome& result : ranks.finish()) BOOST_TEST(result.how == outcome::returned, result);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_process_that_the_script_of_a_batch_job_starts_without_srun_is_alone) {

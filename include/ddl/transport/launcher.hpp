@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ddl/error.hpp>
+#include <ddl/text.hpp>
 #include <ddl/transport/patience.hpp>
 
 #include <charconv>
@@ -15,7 +16,8 @@ namespace ddl {
 /// What the program that started this process says of it, in environment variables.
 ///
 /// Rank and size: `RANK` and `WORLD_SIZE`, else those of Open MPI, of launchers that speak PMI (MPICH, Intel, Cray), or
-/// of srun; without any, one rank. `DDL_JOB`: a name for all ranks of one run ("ddl"). `DDL_TIMEOUT`: seconds (600).
+/// of srun; without any, one rank. `DDL_JOB`: a name for all ranks of one run; without it, the one that Open MPI or srun has for it
+/// where the rank is theirs, else "ddl". `DDL_TIMEOUT`: seconds (600).
 struct launcher {
     std::string_view job = "ddl";
     int rank = 0;
@@ -40,6 +42,7 @@ private:
             // Slurm gives the script of a batch job a rank, too: it is one of a step where srun has started it
             const bool is_none = value(rank) == nullptr || std::string_view{rank} == "SLURM_PROCID";
             if (is_none && value(size) == nullptr) continue;
+            if (std::string_view{rank} != "RANK") result.job = name_of_run();
             result.size = number(size, 1, "a number of ranks, 1 or more");
             result.rank = number(rank, 0, "a rank, 0 or more");
             if (result.rank >= result.size)
@@ -50,6 +53,19 @@ private:
         if (result.job.empty()) throw invalid("DDL_JOB is empty; give all ranks of one run the same name, or unset it");
         result.limit = timeout_from_environment();
         return result;
+    }
+
+    /// As the launcher has it, for another run may be on this host at the same time.
+    static std::string_view name_of_run() {
+        static const text name = [] {
+            const char* const of_pmix = value("PMIX_NAMESPACE");
+            const char* const of_slurm = value("SLURM_JOB_ID");
+            const char* const step = value("SLURM_STEP_ID");
+            if (of_pmix != nullptr && *of_pmix != '\0') return text{}.append("%.80s", of_pmix);
+            if (of_slurm != nullptr && step != nullptr) return text{}.append("slurm-%.30s-%.40s", of_slurm, step);
+            return text{}.append("ddl");
+        }();
+        return name;
     }
 
     static const char* value(const char* variable) noexcept {
