@@ -25,7 +25,8 @@ enum class errc : int {
 ///
 /// After `mismatch`, `invalid_argument` and `staged` the communicator is as good as before, and no output was written; so it is where
 /// `allreduce_n` had no memory for its copy. After all others it is broken on every surviving rank, and each further call on it throws at once.
-class error : public std::exception {
+/// Visible where symbols are hidden: libc++ tells types apart by an address, and a library's handler catches what another one throws.
+class [[gnu::visibility("default")]] error : public std::exception {
 public:
     /// `rank` and `round` are -1 where there is none to name. `format` and what follows are as for `printf`.
     [[gnu::format(printf, 6, 7)]] error(errc code, const char* operation, int rank, int round, const char* format,

@@ -22,6 +22,9 @@ void require(bool as_it_should_be) {
 }  // namespace
 
 int main() {
+#ifdef CONSUMER_USES_SOLVER
+    require(&what_it_throws() == &typeid(ddl::error));  // by which libc++ knows what a handler catches
+#endif
 #ifdef CONSUMER_USES_MPI
     int initialized = 0;
     MPI_Initialized(&initialized);
