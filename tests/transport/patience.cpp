@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <pthread.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -34,6 +35,19 @@ BOOST_AUTO_TEST_CASE(a_timeout_is_a_number_and_not_negative) {
         BOOST_TEST(std::string(failure.what()).find("pass 0 or more") != std::string::npos, failure.what());
     }
     BOOST_CHECK_THROW(timeout{-1s}, ddl::error);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_is_cancelled_stays_until_its_wait_ends) {  // peers use what it would unwind
+    bool has_stayed = false;
+    std::thread rank([&] {
+        patience waiting{timeout{50ms}};
+        while (!waiting.pause() || !waiting.expired()) {}
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+        has_stayed = true;
+    });
+    ::pthread_cancel(rank.native_handle());
+    rank.join();
+    BOOST_TEST(has_stayed);
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_ends_after_its_limit_and_not_before) {
