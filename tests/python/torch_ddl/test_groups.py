@@ -495,6 +495,8 @@ with refused(pyddl.Timeout, "rank 1 did not come within 500 s"):  # which are ov
 store.set("1/host/1", meeting._host())  # of a rank that has gone when rank 0 comes
 with refused(pyddl.Timeout, "rank 0 of 2: rank 1 did not come within 0.1 s; see what it does"):
     meeting.open_job(store, 0, 2, 0.1, ctypes.byref(place))
+with refused(pyddl.PeerLost, "rank 0 of 2: rank 1 has ended, or left the group"):
+    meeting.open_job(store, 0, 2, 200.0, ctypes.byref(place), ended=lambda: True)
 with refused(pyddl.Timeout, "rank 1 of 2: rank 0 did not come within 0.1 s; see what it does"):
     meeting.open_job(store, 1, 2, 0.1, ctypes.byref(place))
 ranks = [None, None]

@@ -68,7 +68,8 @@ def open_job(store, rank, size, seconds, place, given_up=_NEVER, ended=_nobody, 
             why = functions.failure(status)
             raise type(why)(f"rank {rank} of {size}: {_without_job(str(why))}")
         return status
-    except (pyddl.Timeout, pyddl.Interrupted):  # who comes later is not to count on this rank, and meets it in its next try
+    except (pyddl.Timeout, pyddl.Interrupted, pyddl.PeerLost):
+        # who comes later is not to count on this rank, and meets it in its next try
         for key in [f"{turn}/host/{rank}"] + [f"{turn}/job"] * (rank == 0):
             store.set(key, "")
         store.add(f"turns/{rank}", -1)
