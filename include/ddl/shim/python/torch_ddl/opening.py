@@ -56,7 +56,8 @@ def complete(arguments):
     if arguments["store"] is not None or "rank=" in url:
         return
     arguments["rank"], arguments["world_size"] = rank, size
-    if _nobody_meets_at(url):
+    # who comes early to an address where their last group has met would find the store of that
+    if pyddl.initialized() or _nobody_meets_at(url):
         arguments["init_method"], arguments["store"] = None, _store(arguments["timeout"])
 
 
