@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled as programs are whose terms and quotients a compiler may put otherwise, in each loop as it likes.
 // on x86-64: -O3 -ffast-math
+// not under: address thread
 #include <ddl/allreduce.hpp>
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// not under: address thread
 #include <ddl/allreduce.hpp>
 #include <ddl/schedule/multi_ring.hpp>
 
