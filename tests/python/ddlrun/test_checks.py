@@ -4,6 +4,7 @@
 import json
 import re
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -70,6 +71,19 @@ def test_a_name_of_no_host(ddlrun, hosts):
         done = start(ddlrun, hosts(), "-H", name)
         assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
         assert f"[ERROR DDL-2-3] host '{name}' has no address" in done.stderr
+
+
+def test_this_host_needs_no_address(hosts, environment, tmp_path):
+    """As no MPI asks for one of it: in a container its name often has none."""
+    renamed = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c", 'hostname no-such-host && exec "$@"', "sh"]
+    if subprocess.run([*renamed, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no namespaces here in which the host can have another name")
+    shell = hosts()
+    for words in ((), ("-H", "no-such-host")):
+        done = subprocess.run([*renamed, sys.executable, "-m", "ddlrun", "--remote_shell", shell, "--launcher", "openmpi",
+                               "--accelerators", "1", *words, "python", "x"],
+                              env=environment, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
+        assert done.returncode == 6 and "DDL-2-" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("change, number, said", [

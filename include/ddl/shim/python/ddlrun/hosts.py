@@ -51,7 +51,8 @@ def _own_names():
 
 def check_known(names):
     for name in names:
-        _addresses(name)
+        if name != socket.gethostname():  # which an MPI does not look up either
+            _addresses(name)
 
 
 def _addresses(name):
