@@ -17,9 +17,7 @@ public:
     all_to_all_plan(Transport& ranks, const Element* in, Element* out, std::size_t count)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count} {}
 
-    void operator()() {
-        if constexpr (valid) all_to_all_over<schedule, Checking>(*ranks_, in_, out_, count_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -40,6 +38,11 @@ private:
     Element* out_;
     std::size_t count_;
 };
+
+template <class Element, class Schedule, class Transport, class Checking>
+void all_to_all_plan<Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) all_to_all_over<schedule, Checking>(*ranks_, in_, out_, count_);
+}
 
 /// `count` must be a multiple of the number of ranks.
 template <class Checking, class Transport>

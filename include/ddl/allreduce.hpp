@@ -27,9 +27,7 @@ public:
     allreduce_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{})
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, op_{op} {}
 
-    void operator()() {
-        if constexpr (valid) allreduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -49,6 +47,11 @@ private:
     std::size_t count_;
     [[no_unique_address]] Op op_;
 };
+
+template <class Op, class Element, class Schedule, class Transport, class Checking>
+void allreduce_plan<Op, Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) allreduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
+}
 
 /// A plan for `in` and `out` of equal length. Local; a wrong length throws here, on this rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>

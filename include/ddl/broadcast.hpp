@@ -16,9 +16,7 @@ public:
     broadcast_plan(Transport& ranks, Element* data, std::size_t count, int root = 0)
         : ranks_{&ranks}, data_{data}, count_{count}, root_{root} {}
 
-    void operator()() {
-        if constexpr (valid) broadcast_over<schedule, Checking>(*ranks_, data_, count_, root_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -39,6 +37,11 @@ private:
     std::size_t count_;
     int root_;
 };
+
+template <class Element, class Schedule, class Transport, class Checking>
+void broadcast_plan<Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) broadcast_over<schedule, Checking>(*ranks_, data_, count_, root_);
+}
 
 /// A plan for `data`, which every rank holds in equal length. Local; a wrong root throws here, on this rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, class Data>

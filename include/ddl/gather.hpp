@@ -18,9 +18,7 @@ public:
     gather_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, int root = 0)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root} {}
 
-    void operator()() {
-        if constexpr (valid) gather_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -41,6 +39,11 @@ private:
     std::size_t count_;
     int root_;
 };
+
+template <class Element, class Schedule, class Transport, class Checking>
+void gather_plan<Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) gather_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
+}
 
 /// A plan for equal blocks: `in` is one, and on the root `out` holds one for each rank; elsewhere `out` may be empty.
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `gather_plan`.

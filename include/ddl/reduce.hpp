@@ -18,9 +18,7 @@ public:
     reduce_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{}, int root = 0)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root}, op_{op} {}
 
-    void operator()() {
-        if constexpr (valid) reduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_, root_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -42,6 +40,11 @@ private:
     int root_;
     [[no_unique_address]] Op op_;
 };
+
+template <class Op, class Element, class Schedule, class Transport, class Checking>
+void reduce_plan<Op, Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) reduce_over<schedule, Checking>(*ranks_, in_, out_, count_, op_, root_);
+}
 
 /// A plan for `in` and, on the root, `out` of equal length. Local; a wrong length or root throws here, on this rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>

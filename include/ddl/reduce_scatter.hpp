@@ -19,9 +19,7 @@ public:
     reduce_scatter_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, Op op = Op{})
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, op_{op} {}
 
-    void operator()() {
-        if constexpr (valid) reduce_scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -43,6 +41,11 @@ private:
     std::size_t count_;
     [[no_unique_address]] Op op_;
 };
+
+template <class Op, class Element, class Schedule, class Transport, class Checking>
+void reduce_scatter_plan<Op, Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) reduce_scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, op_);
+}
 
 /// A plan for all elements `in` and this rank's block `out`. Local; a wrong length throws here, on this rank.
 template <class Schedule = tuned, class Checking = checked, class Transport, class In, class Out, class Op = sum>

@@ -18,9 +18,7 @@ public:
     scatter_plan(Transport& ranks, const Element* in, Element* out, std::size_t count, int root = 0)
         : ranks_{&ranks}, in_{in}, out_{out}, count_{count}, root_{root} {}
 
-    void operator()() {
-        if constexpr (valid) scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
-    }
+    void operator()();
 
     /// The communicator that it is a call of.
     Transport& ranks() const noexcept { return *ranks_; }
@@ -41,6 +39,11 @@ private:
     std::size_t count_;
     int root_;
 };
+
+template <class Element, class Schedule, class Transport, class Checking>
+void scatter_plan<Element, Schedule, Transport, Checking>::operator()() {
+    if constexpr (valid) scatter_over<schedule, Checking>(*ranks_, in_, out_, count_, root_);
+}
 
 /// A plan for equal blocks: `out` is one, and on the root `in` holds one for each rank; elsewhere `in` may be empty.
 /// Local; a wrong length or root throws here, on this rank. For blocks that differ by one, make a `scatter_plan`.
