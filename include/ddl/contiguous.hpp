@@ -54,9 +54,16 @@ concept has_begin = requires(Type& range) {
     range.end();
 };
 
-/// Can stand where a range could, and is none: an op. A C array that is passed by value has become a pointer to its elements.
+/// A single value: a number.
 template <class Type>
-concept no_range = !contiguous<Type> && !has_begin<Type> &&
+concept lone_value = requires(const Type& value) {
+    { value + value } -> std::convertible_to<Type>;
+};
+
+/// Can stand where a range could, and is none: an op. A C array that is passed by value has become a pointer to its elements, and
+/// a number was meant to be a range of one.
+template <class Type>
+concept no_range = !contiguous<Type> && !has_begin<Type> && !lone_value<Type> &&
                    !(std::is_pointer_v<Type> && std::is_object_v<std::remove_pointer_t<Type>>);
 
 /// A range that can be written to.

@@ -48,7 +48,7 @@ consteval bool ranges_fit() {
     if constexpr (!contiguous<In> || !contiguous<Out>) {
         static_assert(contiguous<In> && contiguous<Out>,
                       "ddl: this is no contiguous range; pass a vector, an array or a span: std::span{&x, 1} for one "
-                      "value, std::span{data, count} for a pointer");
+                      "value, std::span(data, count) for a pointer");
     } else if constexpr (!std::same_as<std::remove_const_t<element_of<In>>, std::remove_const_t<element_of<Out>>>) {
         static_assert(std::same_as<std::remove_const_t<element_of<In>>, std::remove_const_t<element_of<Out>>>,
                       "ddl: in and out hold different elements; pass one type");
