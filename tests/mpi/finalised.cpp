@@ -2,7 +2,7 @@
 // A program that ends MPI itself, while communicators of ours still live.
 #include <ddl/allreduce.hpp>
 #include <ddl/barrier.hpp>
-#include <ddl/transport/mpi.hpp>
+#include <ddl/transport/cluster.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -33,10 +33,12 @@ BOOST_AUTO_TEST_CASE(calls_after_MPI_Finalize_are_errors_and_communicators_still
     BOOST_REQUIRE(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr) == MPI_SUCCESS);
     ddl::mpi first{MPI_COMM_WORLD};
     ddl::mpi second{MPI_COMM_WORLD};
+    ddl::cluster third{MPI_COMM_WORLD};
     std::vector<int> values(3, 1);
     ddl::allreduce(first, values);
     BOOST_TEST(values == std::vector<int>(3, first.size()), boost::test_tools::per_element());
     ddl::barrier(second);
+    ddl::barrier(third);
     for_last_call = &first;
     BOOST_REQUIRE(MPI_Finalize() == MPI_SUCCESS);
     BOOST_TEST(last_call == "went well");
