@@ -349,6 +349,9 @@ def start():
 seen = start()
 dist.barrier()
 assert seen() is None
+dist.all_gather(parts, of(rank + 2, (2, 2)), async_op=True)  # before one that is waited for, which comes behind it
+dist.barrier(async_op=True).wait()
+for each in range(2): same(parts[each], of(each + 2, (2, 2)))
 dist.all_reduce(view := torch.ones(3, 2).T, async_op=True)
 dist.destroy_process_group()
 same(view, torch.full((2, 3), 2.0))

@@ -31,15 +31,16 @@ class Limit:
 
 class Work(_Work):
     """Some requests of ddl, and what is left to do when they are done, such as copies. `tensors` are the result. `limit`: after
-    which they fail, where that is asked for."""
+    which they fail, where that is asked for. `let_go`: called with this when somebody has waited for it, or has its future."""
 
-    def __init__(self, requests, tensors, finish=None, waiter=None, limit=None):
+    def __init__(self, requests, tensors, finish=None, waiter=None, limit=None, let_go=None):
         super().__init__()
         self._requests, self.tensors, self._finish, self._waiter, self._limit = requests, tensors, finish, waiter, limit
         self._lock = threading.Lock()
         self._done = False
         self._failure = None
         self._future = None
+        self._let_go = let_go or (lambda _work: None)
         self.source = None  # whose message it is
         if not requests:
             self.is_over()
@@ -50,6 +51,7 @@ class Work(_Work):
         if not self.is_over(seconds):
             raise pyddl.Timeout(f"wait: the collective was not done within {seconds} s; wait for longer, or see what the other "
                                 "ranks do")
+        self._let_go(self)
         if self._failure is not None:
             raise self._failure
         return True
@@ -84,6 +86,7 @@ class Work(_Work):
             begin.set_result(None)
         else:
             self._waiter.add(self, begin)
+        self._let_go(self)
         return self._future
 
     def _outcome(self, _begin):
