@@ -358,6 +358,20 @@ same(view, torch.full((2, 3), 2.0))
 """, preamble=TORCH)
 
 
+def test_a_world_of_named_devices(ranks):
+    """Nothing is put on them."""
+    ranks(2, """
+dist.destroy_process_group()
+if hasattr(torch, "accelerator"):  # whom later versions of torch ask
+    torch.accelerator.current_accelerator, torch.accelerator.device_count = lambda *_: torch.device("cuda"), lambda: size
+dist.init_process_group("ddl", device_id=torch.device("cuda", rank))
+for group in (None, dist.new_group()):
+    tensor = of(rank, (3,))
+    dist.all_reduce(tensor, group=group)
+    same(tensor, of(0, (3,)) + of(1, (3,)))
+""", preamble=TORCH)
+
+
 ALONE = """
 import sys, torch, torch.distributed as dist
 {first}

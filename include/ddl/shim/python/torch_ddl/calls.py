@@ -67,6 +67,8 @@ class Calls(ProcessGroup):
     def setGroupDesc(self, description):
         self._description = description
 
+    supports_splitting = False  # asked where a script names a device_id
+
     def get_group_store(self):
         return self._store
 
