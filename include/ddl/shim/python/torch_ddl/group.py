@@ -177,10 +177,10 @@ class Group(Calls):
     def barrier(self, opts=BarrierOptions()):
         return self._carry_out(opts, [("barrier",)], [], [])
 
+    @torch.compiler.disable
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):  # pylint: disable=unused-argument  # one that is late is named
-        opts = BarrierOptions()
-        opts.timeout, opts.asyncOp = timeout or UNSET, False
-        self.barrier(opts)
+        self._run([("barrier",)], timeout or UNSET)
+        self._sweep()
 
     # ---- from one rank to another
 
