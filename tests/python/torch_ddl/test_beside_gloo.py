@@ -5,7 +5,7 @@ import pytest
 
 import conftest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", minversion="2.7")
 
 CALLS = """
 import itertools

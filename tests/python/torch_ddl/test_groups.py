@@ -9,7 +9,7 @@ import pytest
 
 import conftest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", minversion="2.7")
 TORCH = conftest.TORCH
 UNSTARTED = TORCH.partition("dist.init_process_group")[0]
 here = pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
@@ -526,6 +526,19 @@ for each in threads: each.join()
 assert [each.rank for each in ranks] == [0, 1]
 for each in ranks: each.close()
 """, preamble=UNSTARTED)
+
+
+def test_an_older_torch_is_refused(python):
+    python("""
+import torch, torch.distributed as dist
+import pyddl.torch
+from programs import *
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+torch.__version__ = torch.torch_version.TorchVersion("2.6.0+cu124")
+for call in (lambda: dist.new_group(backend="ddl"), lambda: dist.init_process_group("ddl")):
+    with refused(pyddl.Unsupported, "init_process_group: this is PyTorch 2.6.0+cu124, and ddl's backend is for 2.7 and later"): call()
+dist.destroy_process_group()
+""", preamble="")
 
 
 def test_torch_imports_whatever_ddl_lacks(python, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 import conftest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", minversion="2.7")
 TORCH = conftest.TORCH
 
 DDP = """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: importing this registers the backend "ddl" of torch.distributed, which PyTorch 2.5 and later does by itself.
+"""PyTorch: importing this registers the backend "ddl" of torch.distributed, which PyTorch does by itself where ddl is installed.
 
     import torch, pyddl.torch
     torch.distributed.init_process_group("ddl")

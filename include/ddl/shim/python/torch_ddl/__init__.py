@@ -4,7 +4,7 @@
     import torch
     torch.distributed.init_process_group("ddl", init_method="env://")
 
-PyTorch 2.5 and later calls `register` by itself when it is imported, if this package is installed; where it does not, a script
+PyTorch calls `register` by itself when it is imported, if this package is installed; where it does not, a script
 says `import pyddl.torch`. Nothing of ddl is loaded before a script names the backend.
 """
 
@@ -29,8 +29,19 @@ def register():
 
 
 def _open(options, _more=None):
+    return _opening().open_group(options)
+
+
+def _opening():
+    """The module. Older versions of torch lose what is Python's of a work that C++ alone holds, and wait for it for ever; and
+    `destroy_process_group` ends no group of theirs. Neither can be seen but by the version."""
+    import torch
+    if torch.__version__ < (2, 7):
+        import pyddl
+        raise pyddl.Unsupported(f"init_process_group: this is PyTorch {torch.__version__}, and ddl's backend is for 2.7 and later; "
+                                "take such a one, or name another backend")
     from . import opening
-    return opening.open_group(options)
+    return opening
 
 
 def _with_numbers_of_launcher(initialise):
@@ -42,8 +53,7 @@ def _with_numbers_of_launcher(initialise):
         given = signature.bind(*arguments, **more)
         given.apply_defaults()
         if NAME in str(given.arguments.get("backend")).lower().replace(",", ":").split(":"):
-            from . import opening
-            opening.complete(given.arguments)
+            _opening().complete(given.arguments)
             return initialise(*given.args, **given.kwargs)
         return initialise(*arguments, **more)
 
