@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ddl/schedule/program.hpp>
+#include <ddl/schedule/program_view.hpp>
+#include <ddl/schedule/ring.hpp>
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -104,4 +105,19 @@ BOOST_AUTO_TEST_CASE(ceil_log2_is_the_number_of_doublings_that_reach_all_ranks) 
     }
     BOOST_TEST(ddl::ceil_log2(1 << 30) == 30);
     BOOST_TEST(ddl::ceil_log2((1 << 30) + 1) == 31, "which no int holds any more as a power of two");
+}
+
+BOOST_DATA_TEST_CASE(a_view_of_a_program_says_what_the_program_says, data::xrange(1, 6), size) {
+    const auto ring = ddl::allreduce_program<ddl::ring>(size);
+    const ddl::program_view first{ring};
+    const ddl::program_view view{first};
+    BOOST_TEST(view.size() == ring.size());
+    BOOST_TEST(view.chunks() == ring.chunks());
+    BOOST_REQUIRE(view.rounds() == ring.rounds());
+    for (int rank = 0; rank < size; ++rank)
+        for (int round = 0; round < ring.rounds(); ++round) {
+            BOOST_REQUIRE(view.width(rank, round) == ring.width(rank, round));
+            for (int i = 0; i < ring.width(rank, round); ++i)
+                BOOST_TEST((view.at(rank, round, i) == ring.at(rank, round, i)));
+        }
 }

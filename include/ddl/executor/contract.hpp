@@ -6,6 +6,7 @@
 #include <ddl/executor/contract_load.hpp>
 #include <ddl/executor/contract_message.hpp>
 #include <ddl/executor/contract_room.hpp>
+#include <ddl/function_view.hpp>
 #include <ddl/kernel/copy.hpp>
 
 #include <algorithm>
@@ -150,6 +151,9 @@ const std::byte* lead_pieces(Transport& wire, contract_head& known, call_site& w
     }
     return payload;
 }
+
+/// What is made of ours and of what another rank brings, `(whose, ours, arrived, to, bytes)`.
+using joining = function_view<void(testimony, const std::byte*, const std::byte*, std::byte*, std::size_t)>;
 
 /// Nothing is joined.
 inline constexpr auto no_join = [](testimony, const std::byte*, const std::byte*, std::byte*, std::size_t) {};

@@ -9,12 +9,6 @@
 
 namespace ddl {
 
-/// Bytes of a piece of a buffer, for `message_run`.
-struct byte_range {
-    std::byte* data;
-    std::size_t bytes;
-};
-
 /// The bytes of `length` elements. Whether they are only read is the program's affair: a send reads, a receive writes.
 template <class Element>
 byte_range bytes_of(const Element* data, std::size_t length) noexcept {
@@ -86,9 +80,8 @@ public:
     }
 
     /// Compares the call, and moves a payload on the way. Where it is then.
-    template <class Load, class Join>
-    [[gnu::always_inline]] const std::byte* compare_and_carry(const contract_room& room, const Load& load,
-                                                              const Join& join) {
+    template <class Load>
+    const std::byte* compare_and_carry(const contract_room& room, const Load& load, const joining& join) {
         return half_done_.comparing(
             [&] { return compare_calls(wire_, what_, print_, where_, room, load, telling(join)); });
     }
@@ -140,8 +133,8 @@ public:
     }
 
     /// Scratch for `elements` accumulators and a run of `program`; call once, before `run`.
-    template <class Accumulator, program Program, class Place>
-    Accumulator* reserve(const Program& program, std::size_t elements, Place place) {
+    template <class Accumulator, class Place>
+    Accumulator* reserve(const program_view& program, std::size_t elements, const Place& place) {
         const std::size_t work = whole_lines(elements * sizeof(Accumulator));
         constexpr bool combines = requires(const transfer& t) { place.length(t); };
         const auto measure = [&](const transfer& t) {
@@ -156,15 +149,13 @@ public:
     }
 
     /// Runs `program` over `work`; `place(work, transfer)` is where the chunks of a transfer lie. `input`: see `message_run`.
-    template <program Program, class Accumulator, class Place, class Combine, class Meanwhile = decltype(no_meanwhile),
-              class Input = no_input>
-    void run(const Program& program, Accumulator* work, Place place, Combine combine, Meanwhile meanwhile = {},
-             const Input& input = {}) {
+    template <class Accumulator, class Place>
+    void run(const program_view& program, Accumulator* work, const Place& place, const combination& combine,
+             const function_view<void(int)>& meanwhile = no_meanwhile, const input_view* input = nullptr) {
+        const auto in_work = [&](const transfer& t) { return place(work, t); };
         message_run<Transport> moving{wire_, where_, room_, scratch_};
         try {
-            moving.run(
-                program, [&](const transfer& t) { return place(work, t); }, sizeof(Accumulator), combine, meanwhile,
-                input);
+            moving.run(program, in_work, sizeof(Accumulator), combine, meanwhile, input);
         } catch (...) {
             half_done_.tell();  // before `moving` gives up on its messages, which may last
             throw;

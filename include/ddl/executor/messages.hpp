@@ -3,18 +3,34 @@
 
 #include <ddl/executor/message_lanes.hpp>
 #include <ddl/executor/message_wait.hpp>
+#include <ddl/function_view.hpp>
 #include <ddl/kernel/combine.hpp>
 #include <ddl/kernel/copy.hpp>
+#include <ddl/schedule/program_view.hpp>
 
 #include <algorithm>
 #include <climits>
-#include <concepts>
 #include <memory>
 
 namespace ddl {
 
-/// A run whose values all lie where it works.
-struct no_input {};
+/// Bytes of a piece of a buffer.
+struct byte_range {
+    std::byte* data;
+    std::size_t bytes;
+};
+
+/// Where the chunks of a transfer lie, a single piece.
+using chunk_places = function_view<byte_range(const transfer&)>;
+
+/// `(side, arrived, before, ours, bytes)`: makes ours of what arrived and of those before, of which one may be ours.
+using combination = function_view<void(kernel::side, const std::byte*, const std::byte*, std::byte*, std::size_t)>;
+
+/// Where chunks lie that no message has changed: there they stay as they are.
+struct input_view {
+    function_view<const std::byte*(const transfer&)> at;  // null if those of a transfer do not lie together
+    function_view<bool(int)> wants;                       // whether a chunk is copied to its place at last
+};
 
 /// Runs any program over a transport of messages.
 ///
@@ -25,6 +41,8 @@ struct no_input {};
 /// in an input, from where it is sent, or combined to its place: what only leaves is never copied.
 ///
 /// Where receivers' cores move messages, rounds in a row in which a rank only sends are one for it: all of them copy at the same time.
+///
+/// What differs from call to call, it takes as views, so that a source of many calls compiles it once.
 template <message_transport Transport>
 class message_run {
     using ticket = typename Transport::ticket;
@@ -48,8 +66,8 @@ public:
     };
 
     /// What a run needs; `bytes_of_operand(t)` is how long a transfer that is combined is.
-    template <program Program, class Bytes>
-    static room needed(const Transport& wire, const Program& program, Bytes bytes_of_operand, std::size_t unit) {
+    static room needed(const Transport& wire, const program_view& program,
+                       const function_view<std::size_t(const transfer&)>& bytes_of_operand, std::size_t unit) {
         const segmenting& cut = cut_of(wire);
         const int rank = wire.rank();
         room most;
@@ -84,18 +102,11 @@ public:
         std::destroy_n(tickets_, ticket_count_);
     }
 
-    /// `place(transfer)` is where the chunks of a transfer lie: `{std::byte* data, std::size_t bytes}`. `combine(side, arrived,
-    /// before, ours, bytes)` makes ours of what arrived and of those before, of which one may be ours; segments are multiples of
-    /// `unit` bytes. `meanwhile(round)` is called in each round while its first messages are under way, of rounds that are one for
-    /// each of them.
-    ///
-    /// `input.at(transfer)` is where chunks lie that have not changed, null if they do not lie together; there they stay as they are,
-    /// and `input.wants(chunk)` says which of them are copied to their places at last. If `input.is_apart` is false, or for
-    /// `no_input`, chunks are changed where they lie.
-    template <program Program, class Place, class Combine, class Meanwhile, class Input>
-    void run(const Program& program, Place place, std::size_t unit, Combine combine, Meanwhile meanwhile,
-             const Input& input) {
-        begin_input(program, input);
+    /// Segments are multiples of `unit` bytes. `meanwhile(round)` is called in each round while its first messages are under way, of
+    /// rounds that are one for each of them. Without `input` chunks are changed where they lie.
+    void run(const program_view& program, const chunk_places& place, std::size_t unit, const combination& combine,
+             const function_view<void(int)>& meanwhile, const input_view* input) {
+        if (input != nullptr) std::fill_n(changed_, program.chunks(), in_no_round);
         const auto arrivals_in = [&](int round) {
             return arrivals_of(
                 wire_, program, round, [&](const transfer& t) { return place(t).bytes; }, unit);
@@ -126,12 +137,11 @@ public:
                 else waiting.pause(open->peer);
             }
         }
-        end_input(program, place, input);
+        for (int c = 0; input != nullptr && c < program.chunks(); ++c)
+            if (changed_[c] == in_no_round && input->wants(c)) settle(c, place, *input);
     }
 
 private:
-    template <class Input>
-    static constexpr bool has_input = !std::same_as<Input, no_input>;
     static constexpr int in_no_round = INT_MAX;
     static constexpr int tag = static_cast<int>(message_tag::payload);
 
@@ -140,28 +150,16 @@ private:
         return cut.cores_move() && round.only_sends && next.only_sends;
     }
 
-    template <program Program, class Input>
-    void begin_input(const Program& program, const Input& input) {
-        if constexpr (has_input<Input>) std::fill_n(changed_, program.chunks(), input.is_apart ? in_no_round : -1);
-    }
-    template <program Program, class Place, class Input>
-    void end_input(const Program& program, const Place& place, const Input& input) {
-        if constexpr (has_input<Input>)
-            for (int c = 0; c < program.chunks(); ++c)
-                if (changed_[c] == in_no_round && input.wants(c)) settle(c, place, input);
-    }
     /// Copies a chunk that is in the input to its place.
-    template <class Place, class Input>
-    void settle(int chunk, const Place& place, const Input& input) {
+    void settle(int chunk, const chunk_places& place, const input_view& input) {
         const transfer alone{action::receive, wire_.rank(), chunk};
         const auto [data, bytes] = place(alone);
         kernel::copy(input.at(alone), data, bytes);
         changed_[chunk] = -1;
     }
     /// Where the values are that a transfer of `round` reads, whose place is `data`: those from before the round, if it sends.
-    template <class Place, class Input>
-    const std::byte* values_for(const transfer& t, int round, const std::byte* data, const Place& place,
-                                const Input& input) {
+    const std::byte* values_for(const transfer& t, int round, const std::byte* data, const chunk_places& place,
+                                const input_view& input) {
         const auto is_in_input = [&](int c) { return changed_[c] >= (t.what == action::send ? round : in_no_round); };
         int there = 0;
         for (int c = t.chunk; c < t.chunk + t.count; ++c) there += is_in_input(c);
@@ -173,8 +171,8 @@ private:
     }
 
     /// Sets out the legs and lanes of the rounds from `first` to `end`.
-    template <program Program, class Place, class Input>
-    void lay_out(const Program& program, int first, int end, Place place, std::size_t unit, const Input& input) {
+    void lay_out(const program_view& program, int first, int end, const chunk_places& place, std::size_t unit,
+                 const input_view* input) {
         lane_count_ = 0;
         int legs = 0;
         std::byte* free = arrivals_;
@@ -185,8 +183,8 @@ private:
                 if (bytes == 0) continue;
                 const bool sends = t.what == action::send;
                 const std::byte* values = data;
-                if constexpr (has_input<Input>) {
-                    if (t.what != action::receive) values = values_for(t, round, data, place, input);
+                if (input != nullptr) {
+                    if (t.what != action::receive) values = values_for(t, round, data, place, *input);
                     for (int c = t.chunk; c < t.chunk + t.count && !sends; ++c)
                         changed_[c] = std::min(changed_[c], round);
                 }
@@ -269,8 +267,7 @@ private:
     }
 
     /// Goes a segment further, if one has moved or can be combined. Whether it did.
-    template <class Combine>
-    bool advance(lane& mine, Combine& combine) {
+    bool advance(lane& mine, const combination& combine) {
         const bool moves = mine.moved.count < mine.posted.count && wire_.test(message(mine, mine.moved.count));
         if (moves) step(mine.moved);
         const bool uses = !mine.sends && mine.used.count < mine.moved.count && !is_held_up(mine) && !is_ahead(mine);

@@ -53,22 +53,9 @@ bool touches_others(const Program& program, int rank) noexcept {
     return false;
 }
 
-/// The input of a run that works elsewhere: `Place` tells where chunks lie there. Copied are the chunks that it `wants`.
-template <class Element, class Place, class Wants>
-struct input_apart {
-    bool is_apart;
-    const Element* in;
-    Place place;
-    Wants wants;
-    const std::byte* at(const transfer& t) const noexcept { return place(in, t).data; }
-};
-// clang 14 and 16 do not deduce the arguments of an aggregate by themselves
-template <class Element, class Place, class Wants>
-input_apart(bool, const Element*, Place, Wants) -> input_apart<Element, Place, Wants>;
-
 /// Folds the vectors of all ranks by `program`. The result is finished into `out` of the ranks that `take` it.
-template <class Op, class Element, class Checking, message_transport Transport, program Program>
-void fold_over(message_call<Checking, Transport>& here, const Program& program, const Element* in, Element* out,
+template <class Op, class Element, class Checking, message_transport Transport>
+void fold_over(message_call<Checking, Transport>& here, const program_view& program, const Element* in, Element* out,
                std::size_t count, const Op& op, int size, bool takes) {
     using accumulator = accumulator_t<Op, Element>;
     constexpr bool in_place = std::same_as<accumulator, Element>;
@@ -78,8 +65,10 @@ void fold_over(message_call<Checking, Transport>& here, const Program& program, 
     const auto combine = combine_bytes<accumulator>(op);
     if constexpr (in_place) {
         if (works_in_out) work = out;
-        here.run(program, work, place, combine, no_meanwhile,
-                 input_apart{work != in, in, place, [takes](int) { return takes; }});
+        const auto in_input = [&](const transfer& t) -> const std::byte* { return place(in, t).data; };
+        const auto wanted = [takes](int) { return takes; };
+        const input_view apart{in_input, wanted};
+        here.run(program, work, place, combine, no_meanwhile, work != in ? &apart : nullptr);
     } else {
         kernel::convert(in, work, count);
         here.run(program, work, place, combine);
@@ -168,9 +157,12 @@ void reduce_scatter_over(Transport& wire, const Element* in, Element* out, std::
         accumulator* const work = here.template reserve<accumulator>(program, count, place);
         const auto combine = combine_bytes<accumulator>(op);
         if constexpr (std::same_as<accumulator, Element>) {
+            const auto in_vector = [&](const transfer& t) -> const std::byte* {
+                return chunks_in_vector{layout}(in, t).data;
+            };
             const auto is_own = [&](int c) { return layout.owner(c) == wire.rank(); };
-            here.run(program, work, place, combine, no_meanwhile,
-                     input_apart{true, in, chunks_in_vector{layout}, is_own});
+            const input_view apart{in_vector, is_own};
+            here.run(program, work, place, combine, no_meanwhile, &apart);
         } else {
             for (int c = 0; c < layout.chunks(); ++c)
                 kernel::convert(in + layout.first(c), work + layout.place(c), layout.length(c));
