@@ -8,8 +8,9 @@ import sys
 import pytest
 
 import conftest
+import torch_ddl
 
-pytest.importorskip("torch", minversion="2.7")
+pytest.importorskip("torch", minversion=torch_ddl.OLDEST)
 TORCH = conftest.TORCH
 UNSTARTED = TORCH.partition("dist.init_process_group")[0]
 here = pytest.mark.skipif(not conftest.HAS_MPI, reason="this build has no MPI")
@@ -352,6 +353,9 @@ assert seen() is None
 dist.all_gather(parts, of(rank + 2, (2, 2)), async_op=True)  # before one that is waited for, which comes behind it
 dist.barrier(async_op=True).wait()
 for each in range(2): same(parts[each], of(each + 2, (2, 2)))
+dist.all_gather(parts, of(rank + 4, (2, 2)), async_op=True)
+dist.barrier(async_op=True).get_future().wait()
+for each in range(2): same(parts[each], of(each + 4, (2, 2)))
 dist.all_reduce(view := torch.ones(3, 2).T, async_op=True)
 dist.destroy_process_group()
 same(view, torch.full((2, 3), 2.0))

@@ -118,7 +118,7 @@ class Calls(ProcessGroup):
         if getattr(opts, "asyncOp", True):
             limit = Limit(f"{calls[0][0]}, rank {self.rank()}", opts.timeout, self._ranks.abort) if opts.timeout > UNSET else None
             requests = [Request(self._ranks, call, arguments, kept) for call, *arguments in calls]
-            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter, limit, self._let_go)
+            work = Work(requests, tensors, lambda: put_back(tensors, data), self._waiter, limit, self._sweep)
         else:
             self._run(calls, opts.timeout)
             try:
@@ -149,18 +149,13 @@ class Calls(ProcessGroup):
                 break
             self._works.pop(each, None)  # a callback may have done so, too
 
-    def _let_go(self, _work):
-        """Of one that somebody has waited for. Those that were called before it are over, too."""
-        self._sweep()
-
     def _kept(self, work):
         if self._together is not None:
             self._together.append(work)
         return work
 
     def _all(self, works):
-        tensors = [tensor for each in works for tensor in each.tensors]
-        return Work(works, tensors, None, self._waiter, None, self._let_go)
+        return Work(works, [tensor for each in works for tensor in each.tensors], None, self._waiter, sweep=self._sweep)
 
     def _start_coalescing(self, _device):
         self._together = []

@@ -31,16 +31,16 @@ class Limit:
 
 class Work(_Work):
     """Some requests of ddl, and what is left to do when they are done, such as copies. `tensors` are the result. `limit`: after
-    which they fail, where that is asked for. `let_go`: called with this when somebody has waited for it, or has its future."""
+    which they fail, where that is asked for. `sweep`: called when somebody has waited for it: what was called before is over, too."""
 
-    def __init__(self, requests, tensors, finish=None, waiter=None, limit=None, let_go=None):
+    def __init__(self, requests, tensors, finish=None, waiter=None, limit=None, sweep=lambda: None):
         super().__init__()
         self._requests, self.tensors, self._finish, self._waiter, self._limit = requests, tensors, finish, waiter, limit
         self._lock = threading.Lock()
         self._done = False
         self._failure = None
         self._future = None
-        self._let_go = let_go or (lambda _work: None)
+        self._sweep = sweep
         self.source = None  # whose message it is
         if not requests:
             self.is_over()
@@ -51,7 +51,7 @@ class Work(_Work):
         if not self.is_over(seconds):
             raise pyddl.Timeout(f"wait: the collective was not done within {seconds} s; wait for longer, or see what the other "
                                 "ranks do")
-        self._let_go(self)
+        self._sweep()
         if self._failure is not None:
             raise self._failure
         return True
@@ -86,10 +86,10 @@ class Work(_Work):
             begin.set_result(None)
         else:
             self._waiter.add(self, begin)
-        self._let_go(self)
         return self._future
 
     def _outcome(self, _begin):
+        self._sweep()
         if self._failure is not None:
             raise self._failure
         return self.tensors
