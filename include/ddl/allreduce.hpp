@@ -18,7 +18,8 @@ namespace ddl {
 /// `accumulator_t<Op, Element>` and rounded once. A run that throws leaves `in` as it was, unless it is `out`.
 ///
 /// Cost in steps and bytes: see `Schedule`. Errors: `ddl::error`, see docs/errors.md. This is the class to instantiate:
-/// `template class ddl::allreduce_plan<ddl::sum, float, ddl::ring, ddl::mpi>;`
+/// `template class ddl::allreduce_plan<ddl::sum, float, ddl::ring, ddl::mpi>;` A run is no inline function, so that sources which
+/// see it declared `extern` do not compile it.
 template <class Op, class Element, class Schedule, class Transport, class Checking = checked>
 class allreduce_plan {
 public:

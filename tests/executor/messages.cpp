@@ -13,6 +13,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -24,6 +25,10 @@
 #include "own_schedules.hpp"
 
 namespace data = boost::unit_test::data;
+
+// A view takes what can be called so, and nothing else.
+static_assert(std::convertible_to<ddl::byte_range (*)(const ddl::transfer&), ddl::chunk_places>);
+static_assert(!std::convertible_to<decltype(ddl::no_meanwhile), ddl::chunk_places>);
 
 // What a machine's own header may say, here of a transport that only this program has.
 struct coarse : ddl::recording {

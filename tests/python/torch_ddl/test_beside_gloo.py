@@ -4,8 +4,9 @@
 import pytest
 
 import conftest
+import torch_ddl
 
-pytest.importorskip("torch", minversion="2.7")
+pytest.importorskip("torch", minversion=torch_ddl.OLDEST)
 
 CALLS = """
 import itertools

@@ -4,8 +4,9 @@
 import pytest
 
 import conftest
+import torch_ddl
 
-torch = pytest.importorskip("torch", minversion="2.7")
+torch = pytest.importorskip("torch", minversion=torch_ddl.OLDEST)
 have_timeouts = "timeout" in torch.distributed.ProcessGroup.allreduce.__doc__  # with them came most of the ways
 TORCH = conftest.TORCH
 

@@ -13,6 +13,7 @@ import inspect
 import warnings
 
 NAME = "ddl"
+OLDEST = "2.7"  # of PyTorch
 
 
 def register():
@@ -36,10 +37,10 @@ def _opening():
     """The module. Older versions of torch lose what is Python's of a work that C++ alone holds, and wait for it for ever; and
     `destroy_process_group` ends no group of theirs. Neither can be seen but by the version."""
     import torch
-    if torch.__version__ < (2, 7):
+    if torch.__version__ < OLDEST:
         import pyddl
-        raise pyddl.Unsupported(f"init_process_group: this is PyTorch {torch.__version__}, and ddl's backend is for 2.7 and later; "
-                                "take such a one, or name another backend")
+        raise pyddl.Unsupported(f"init_process_group: this is PyTorch {torch.__version__}, and ddl's backend is for {OLDEST} and "
+                                "later; take such a one, or name another backend")
     from . import opening
     return opening
 
